@@ -37,6 +37,14 @@ QUERY = (
         "tests/planning/test_several.py::test_the_charge_is_the_total_and_covers_every_plan",
     ),
     Mutant(
+        "lookup-of-private-rows",
+        "a subquery above the groups may read people's rows, exactly",
+        "query/resolve/lookups.py",
+        "if rows.protects != PUBLIC:",
+        "if False:",
+        "tests/sql/test_public.py::test_a_lookup_of_private_rows_is_refused",
+    ),
+    Mutant(
         "list-narrowed-by-other-columns",
         "a free list takes conditions on columns that it does not list",
         "query/resolve/listing.py",

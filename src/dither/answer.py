@@ -33,6 +33,7 @@ from dither.planning.outputs import (
     passed_on,
     predicted_margins,
     ranks,
+    unshown,
 )
 from dither.planning.plan import Field, Plan
 from dither.planning.price import Price
@@ -278,6 +279,7 @@ class Answer:
         hidden = [each for each in sentences(said) if each not in seen]
         notes = [*self._warnings(), *self._empty(), *seen, *self._doubts(), *self._hidden()]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
+        notes += self._unshown()
         notes += [self.chosen] if self.chosen else []
         notes += ["counts were made whole, not negative and adding up; ± includes it"] if self.is_consistent else []
         notes += ["; ".join(hidden)] if hidden else []
@@ -321,6 +323,11 @@ class Answer:
         return (
             [] if rule is None or not self.rows else [f"groups of fewer than about {rule.margin('0.95')} people are not shown"]
         )
+
+    def _unshown(self) -> list[str]:
+        """Names what is paid for and in no column."""
+        titles = [each.title for each in unshown(self.plan)]
+        return [f"paid for, but not shown: {', '.join(titles)}"] if titles else []
 
     def _doubts(self) -> list[str]:
         """Explains `± ?` and `?` behind a margin, where the table has them."""

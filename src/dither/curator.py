@@ -37,6 +37,7 @@ from dither.planning.aims import Earlier
 from dither.planning.auto import Auto
 from dither.planning.bounds import Bound
 from dither.planning.listing import FREE, is_list, plan_list, read_list
+from dither.planning.lookups import look_up, lookups
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
@@ -274,7 +275,7 @@ class Curator:
         weights: Sequence[Number] | None = None,
         analyst: str | None = None,
     ) -> Quote | Quotes:
-        """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
+        """Returns the plan, its price, the margins to expect, whether the budget allows it. Free: it reads no private row."""
         if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
             return Quote(listed, _CONFIDENCE, FREE)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
@@ -397,7 +398,7 @@ class Curator:
         """Returns the plan of a list of public keys, which needs no price; None for other questions."""
         if isinstance(question, (list, tuple)) or read_union(filled := with_params(question, params), self.catalog) is not None:
             return None
-        query = self.steps.read(filled, self.catalog)
+        query = self._read(filled)
         return plan_list(query, self.catalog) if query.lists else None
 
     def _list(self, program: Program) -> Answer:
@@ -421,15 +422,30 @@ class Curator:
         found = None if key is None else self._plans.get(key)
         if found is not None and all(map(operator.is_, found[0], known)):
             return found[1], within, within
-        query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
+        query = self._read(question)  # query: names, types, legality, who the unit is
         text = show_question(question)
         if query.lists:
             return plan_list(query, self.catalog), text, within
         program = self._plan(query, terms, within)
-        if key is not None:
+        if key is not None and not any(lookups(query)):  # public tables are read again
             self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
             self._plans[key] = known, program
         return program, text, within
+
+    def _read(self, question: Question) -> Resolved:
+        return self._with_public(self.steps.read(question, self.catalog), text_of(question))
+
+    def _with_public(self, query: Resolved, within: str) -> Resolved:
+        """Returns the query with what its subqueries above the groups find in public tables. No private row is read."""
+        if not any(lookups(query)):
+            return query
+        with self.session.close_guard.question_lock():
+            self.session.close_guard.wait_for_closing()
+            self.session.check_unchanged()
+            try:
+                return look_up(query, partial(self.steps.prepare, self.engine), partial(self.steps.run, self.engine))
+            except QueryError as error:
+                raise error.located(within) from None
 
     def _plan(self, query: Resolved, terms: Terms, within: str) -> Batch | Auto:
         if query.lists:  # one of several questions
@@ -443,7 +459,7 @@ class Curator:
         union = read_union(question, self.catalog)
         if union is None:
             return None
-        queries, together = union
+        queries, together = [self._with_public(each, text_of(question)) for each in union[0]], union[1]
         several = plan_several(queries, [text_of(question)] * len(queries), terms, None, self._plan, "Part")
         check_alike([quote_of(each, terms) for each in several.questions], text_of(question))
         return several, together
@@ -456,7 +472,7 @@ class Curator:
         queries = []
         for place, question in enumerate(questions, start=1):
             with refusing("Question", place, len(questions)):
-                queries.append(self.steps.read(question, self.catalog))
+                queries.append(self._read(question))
         several = plan_several(queries, [text_of(each) for each in questions], terms, weights, self._plan, "Question")
         return several, ";\n".join(show_question(each) for each in questions)
 

@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dither.planning.lookups import value_of
 from dither.query.functions.base import Cell, double, nan_to_null
 from dither.query.functions.registry import columns, evaluator
-from dither.query.nodes import Across, Call, Column, Expression, Literal, Named, Order, Outer, Query
+from dither.query.nodes import Across, Call, Column, Expression, Literal, Lookup, Named, Order, Outer, Query
 from dither.query.outer import KINDS
 
 Values = Mapping[str, Cell]
@@ -171,6 +172,8 @@ def compute_all(query: Query, table: Rows) -> Rows:
 
 def compute(outer: Outer, table: Rows) -> Rows:
     """Computes a SELECT over a noisy table whose columns are named as in `outer.fields`."""
+    for lookup in outer.lookups:
+        table = _looked_up(lookup, table)
     table = table.kept(outer.where)
     if outer.folds is not None:
         table = _grouped(outer.keys, outer.folds, table)
@@ -190,6 +193,15 @@ def compute(outer: Outer, table: Rows) -> Rows:
         rows.append(row)
     finished = replace(table, rows=tuple(rows), noisy=noisy)
     return _distinct(outer, finished) if outer.distinct else finished
+
+
+def _looked_up(lookup: Lookup, table: Rows) -> Rows:
+    """Adds the column of a subquery over public tables. It is public, unless it was looked up by a noisy number."""
+    outside = [evaluator(each) for each in lookup.outside]
+    noisy = table.reads(*lookup.outside)
+    for row in table.rows:
+        row.with_value(lookup.name, value_of(lookup, row.values, outside), UNKNOWN if noisy else None)
+    return replace(table, noisy=table.noisy | {lookup.name}) if noisy else table
 
 
 def _distinct(outer: Outer, table: Rows) -> Rows:

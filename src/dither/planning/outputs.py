@@ -179,6 +179,14 @@ def outputs(plan: Plan) -> tuple[Output, ...]:
     return tuple(_output(output.name, output.expression, keys, readings) for output in plan.query.outputs)
 
 
+def unshown(plan: Plan) -> tuple[Reading, ...]:
+    """Returns the aggregates that are paid for and in no column: they only decide which rows are shown, and their order."""
+    if plan.query.above:
+        return () if any(each.noisy for each in plan.schema) else plan.readings
+    used = frozenset[str]().union(*(columns(each.expression) for each in plan.query.outputs))
+    return tuple(each for each in plan.readings if each.name not in used)
+
+
 def _output(name: str, expression: Expression, keys: set[str], readings: Mapping[str, Reading]) -> Output:
     if isinstance(expression, Column) and expression.name in keys:
         return Output(name, "key")
@@ -398,6 +406,9 @@ def explain(
     lines += [(f"  {output.name}", output.explain(plan, rows, confidence)) for output in outputs(plan)]
     if plan.query.above:
         lines.append(("then", f"{', '.join(each.name for each in plan.schema)}: computed from these numbers, free"))
+    if hidden := unshown(plan):
+        texts = [f"{each.title} {each.expected(plan.noises, rows, confidence)}" for each in hidden]
+        lines.append(("not shown", f"{', '.join(texts)}: paid for; decides which rows are shown, or their order"))
     lines.append(
         ("margins", f"hold for each number with {show_percent(confidence)} confidence, clipping and bounding not included")
     )

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either, family
 from dither.query.functions.registry import WORDS, check_depth, known, typed
-from dither.query.nodes import Across, Call, Expression, Named, Order, Outer
+from dither.query.nodes import Across, Call, Expression, Lookup, Named, Order, Outer
 
 NUMBER, ANY, WHOLE = "number", "any", "whole"
 
@@ -72,6 +72,10 @@ BY_WORD: Mapping[str, str] = {word: name for name, kind in KINDS.items() for wor
 def resolve_outer(outer: Outer, columns: Sequence[Facts]) -> tuple[Outer, tuple[Facts, ...]]:
     """Checks and types an Outer over a table with these columns. Returns it with the facts of its outputs."""
     scope = dict(zip(outer.fields, columns, strict=True))
+    lookups = []
+    for lookup in outer.lookups:
+        checked, scope[lookup.name] = _looked_up(lookup, scope)
+        lookups.append(checked)
     where = _condition(outer.where, scope, "WHERE")
     keys = tuple(Named(key.name, typed(key.expression, scope)) for key in outer.keys)
     folds = None
@@ -96,6 +100,7 @@ def resolve_outer(outer: Outer, columns: Sequence[Facts]) -> tuple[Outer, tuple[
         windows=tuple(windows),
         qualify=qualify,
         order=_typed_order(outer.order, scope),
+        lookups=tuple(lookups),
     )
     return resolved, found
 
@@ -156,3 +161,20 @@ def _condition(condition: Expression | None, scope: Mapping[str, Facts], word: s
         what = f"{word} needs a condition, and this is {WORDS[kind]}."
         raise QueryError(what, span=condition.span, fix="compare it: n > 10.")
     return typed(condition, scope)
+
+
+def _looked_up(node: Lookup, scope: Mapping[str, Facts]) -> tuple[Lookup, Facts]:
+    """Types the noisy side of a lookup over a table with these columns. Returns it with the facts of its column."""
+    left = tuple(_compared(each, scope, kind, node) for (each, _), kind in zip(node.equal, node.kinds, strict=False))
+    equal = tuple((each, right) for each, (_, right) in zip(left, node.equal, strict=True))
+    listed = None if node.listed is None else _compared(node.listed, scope, node.kinds[-1], node)
+    found = Facts(node.kinds[-1]) if node.kind == "value" else Facts("bool", nullable=node.kind == "in")
+    return replace(node, equal=equal, listed=listed), found
+
+
+def _compared(value: Expression, scope: Mapping[str, Facts], kind: str, node: Lookup) -> Expression:
+    own = facts(value, scope).kind
+    if family([own, kind]) is None:
+        what = f"This compares {WORDS[own]} with {WORDS[kind]}, and these cannot be compared."
+        raise QueryError(what, span=value.span or node.span, fix="cast one of the two.")
+    return typed(value, scope)

@@ -19,6 +19,7 @@ from dither.query.nodes import (
     Filter,
     Join,
     Literal,
+    Lookup,
     Named,
     Order,
     Outer,
@@ -211,7 +212,18 @@ def _outer(outer: Outer) -> list[str]:
     lines += [f"window {show_across(each)}" for each in reversed(outer.windows)]
     if outer.folds is not None:
         lines.append(f"by [{_named(outer.keys)}] {', '.join(map(show_across, outer.folds))}".rstrip())
-    return lines + ([f"where {_node(outer.where)}"] if outer.where is not None else [])
+    lines += [f"where {_node(outer.where)}"] if outer.where is not None else []
+    return lines + [line for each in reversed(outer.lookups) for line in _lookup(each)]
+
+
+def _lookup(node: Lookup) -> list[str]:
+    """Shows a subquery over public tables: look up #public 1 = value regions.area on region = r.name."""
+    selects = ", ".join(show_aggregate(each) for each in node.aggregates)
+    item = "" if node.item is None else f" {_node(node.item)}" + (f" of {selects}" if selects else "")
+    listed = "" if node.listed is None else f" {_node(node.listed)}"
+    on = f" on {_pairs(node.equal)}" if node.equal else ""
+    first = f" first by {_order(node.order)}" if node.order else ""
+    return [f"look up {node.name} = {node.kind}{listed}{item}{on}{first}", *_under(node.rows)]
 
 
 def show_across(node: Across) -> str:

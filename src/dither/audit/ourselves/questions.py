@@ -125,6 +125,7 @@ class Maker:
     keys: tuple[str, ...] = ("active", "age", "BUCKET(age, 20)")
     people: tuple[str, ...] = ("COUNT(*)", "COUNT(*)", "COUNT(DISTINCT person_id)")
     dates: tuple[str, ...] = spelled.DATES
+    public: str = "regions"  # a public table with the columns name and area
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -273,17 +274,31 @@ class Maker:
         source = self.source()
         where = self.condition() if self.rng.random() < 0.5 else ""
         group = self.pick("1", "k", key, self.pick(*self.sets(key))) if key else ""
-        having = self.pick("", "", f" HAVING a0 > {self.rng.randint(0, 9)}", "")
-        tail = self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 FETCH FIRST 2 ROWS ONLY")
+        having = self.pick("", "", f" HAVING a0 > {self.rng.randint(0, 9)}", "", f" HAVING {self.above(key)}")
+        tail = self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 FETCH FIRST 2 ROWS ONLY", " ORDER BY COUNT(*)")
         made = Parts(key, chosen, source, where, group, having, tail)
         kind = self.rng.random()
         if kind < 0.2:
-            windows = (self.pick(*OVER_GROUPS),) if self.rng.random() < 0.5 else ()
-            made = replace(made, windows=windows, around=self.pick("", *AROUND))
+            further = self.pick(*OVER_GROUPS, f"{self.looked_up(key)} AS w")
+            around = f"SELECT a0, a0 - {self.looked_up('')} AS w FROM (...) t WHERE {self.above('')}"
+            windows = (further,) if self.rng.random() < 0.5 else ()
+            made = replace(made, windows=windows, around=self.pick("", *AROUND, around))
         elif kind < 0.3:
             made = replace(made, union=self.pick(" UNION ALL ", " UNION ") + str(replace(made, having="", tail="", where="")))
             made = replace(made, where=self.condition())
         return replace(made, mutilated=self.mutilated(str(made))) if self.rng.random() < mutilate else made
+
+    def looked_up(self, key: str) -> str:
+        """Returns a subquery over a public table above the groups: a value, also for each group; sometimes several rows."""
+        own = f" r WHERE r.name = {key}" if key else ""
+        what = self.pick("MAX(area)", "SUM(area)", "AVG(area)", "COUNT(*)", "MIN(name)", "area", "name")
+        return f"(SELECT {what} FROM {self.public}{self.pick('', own)})"
+
+    def above(self, key: str) -> str:
+        """Returns a condition on noisy numbers, or on a key, that reads a public table."""
+        listed = f"{key or 'a0'} {self.pick('IN', 'NOT IN')} (SELECT {self.pick('name', 'area')} FROM {self.public})"
+        exists = f"EXISTS (SELECT 1 FROM {self.public} r WHERE r.name = {key or 'a0'})"
+        return self.pick(f"a0 > {self.looked_up(key)}", f"a0 > {self.looked_up('')}", listed, exists)
 
     def sets(self, key: str) -> tuple[str, ...]:
         """Returns grouping sets of the key, alone and with another."""
@@ -345,6 +360,7 @@ class OneTable(Maker):
     keys = ("active", "age", "BUCKET(age, 20)", "BUCKET(wage, 5)", "region")
     people = ("COUNT(*)", "COUNT(*)", "COUNT(DISTINCT person)", "COUNT(wage)", "SUM(age > 40)")
     dates = ("born", "born", "DATE '2020-02-29'")
+    public = "places"
 
     def aggregate(self) -> str:
         columns = ("wage", "wage", "age", "CLAMP(wage, 0, 9)", "wage - age", "CLAMP(wage * age, -9, 99)")

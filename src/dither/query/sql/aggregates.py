@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -16,6 +18,9 @@ from dither.query.sql.forms import tuple_of
 from dither.query.sql.names import Scope, candidates, matching, name_of, only, place, refuse
 from dither.query.sql.sets import is_grouping
 from dither.query.sql.windows import Windows
+
+if TYPE_CHECKING:
+    from dither.query.sql.public import Public
 
 _CONDITIONAL = ("COUNT_IF", "COUNTIF")
 
@@ -224,6 +229,7 @@ class Grouping:
     aggregates: list[Aggregate] = field(default_factory=list)
     outputs: list[Named] = field(default_factory=list)
     windows: Windows | None = None  # None: window functions are refused
+    public: Public | None = None  # None: subqueries over public tables are refused
     within: dict[int, Expression] = field(default_factory=dict)  # columns of windows within one unit, by the id of their node
     sets: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each grouping set
     groupings: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each GROUPING
@@ -262,8 +268,8 @@ class Grouping:
                 return self.add(part, name if part is node else "")
             if is_grouping(part):
                 return self._grouping(part, here)
-            if isinstance(part, exp.Subquery) or id(part) in here.values:
-                return self._value(part, here)
+            if isinstance(part, exp.Subquery) or id(part) in here.values or self.is_public(part):
+                return self._value(part, here, aliases)
             if isinstance(part, exp.Column) and (aliases or not candidates(part, here)):
                 named = self._alias(part, here)
                 if named is not None:
@@ -275,8 +281,10 @@ class Grouping:
         return expression(node, here, look)
 
     def _is_above(self, part: exp.Expr) -> bool:
-        """Returns whether a node is computed from noisy numbers, so that it cannot be a key."""
-        return part.find(exp.Window) is not None or has_aggregate(part, self.is_aggregate)
+        """Returns whether a node is computed from noisy numbers or public tables, so that it cannot be a key."""
+        if part.find(exp.Window) is not None or has_aggregate(part, self.is_aggregate):
+            return True
+        return self.public is not None and self.public.stands_in(part, self.scope)
 
     def _window(self, node: exp.Window, here: Scope, aliases: bool) -> Expression:
         """Reads a window function over the groups. Its parts may name outputs of SELECT that were read before."""
@@ -318,12 +326,32 @@ class Grouping:
         value = expression(inner, here)
         return [number for number, key in enumerate(self.keys) if key.expression == value]
 
-    def _value(self, part: exp.Expr, here: Scope) -> Expression:
-        """Returns the key that equals a scalar subquery; refuses other subqueries above a GROUP BY."""
+    def is_public(self, part: exp.Expr) -> bool:
+        """Returns whether a node is a subquery over public tables that may stand here."""
+        return self.public is not None and self.public.reads(part)
+
+    def over(self, value: Expression, part: exp.Expr, here: Scope) -> Expression:
+        """Returns an expression over rows, with which a subquery is equated, in the keys that it is made of."""
+        for key in self.keys:
+            if key.expression == value:
+                return Column(key.name, span=value.span)
+        if isinstance(value, Call):
+            return replace(value, arguments=tuple(self.over(each, part, here) for each in value.arguments))
+        if not isinstance(value, Column):
+            return value
+        name = value.name.rsplit(".", 1)[-1]
+        what = f"This subquery is equated with {name}, which is neither grouped by nor inside an aggregate."
+        raise refuse(here, part, what, f"add {name} to GROUP BY, or put the subquery inside an aggregate: MAX((SELECT ...)).")
+
+    def _value(self, part: exp.Expr, here: Scope, aliases: bool = False) -> Expression:
+        """Returns the key that equals a scalar subquery, or the column of one that reads public tables; refuses others."""
         value = here.values.get(id(part))
         for key in self.keys:
             if key.expression == value:
                 return Column(key.name, span=place(here.text, part))
+        if value is None and self.public is not None and self.public.reads(part):
+            read = partial(self.above, place=here.place, aliases=aliases)
+            return self.public.add(part, here, read, partial(self.over, part=part, here=here))
         if here.place == "in SELECT" and id(part) in here.alone:
             what = "This subquery does not refer to the rows that are aggregated here, so it is a separate question."
             fix = "ask it separately, at its own price, and combine the answers; if the number is public, write it here."
@@ -336,7 +364,9 @@ class Grouping:
             fix = "put it into WHERE of the question around it: FROM (SELECT ... GROUP BY ...) t WHERE t.n > (SELECT ...)."
         else:
             what = f"A subquery cannot stand {here.place}: only noisy results are available there."
-            fix = "read public tables directly and write the number here; ask about people in a separate question."
+            fix = (
+                "only public tables can be read here; ask about people in a separate question, and write the noisy number here."
+            )
         raise refuse(here, part, what, fix)
 
     def _key(self, part: exp.Expr, here: Scope, aliases: bool) -> Expression | None:

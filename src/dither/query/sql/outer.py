@@ -20,6 +20,7 @@ from dither.query.sql.clauses import read_condition, read_limit, read_offset, re
 from dither.query.sql.expressions import expression
 from dither.query.sql.names import Field, Scope, matching, name_of, only, place, refuse
 from dither.query.sql.pivot import by_both_keys, pivot
+from dither.query.sql.public import Public
 from dither.query.sql.subqueries import group, output_name, rows, star_fields
 from dither.query.sql.tables import Context, cte_name
 from dither.query.sql.windows import Windows, is_fold, read_call
@@ -82,7 +83,7 @@ def is_noisy(tree: exp.Expr, names: Names) -> bool:
     if not any(clauses) and not any(has_aggregate(item) for item in tree.expressions):
         return False
     try:
-        source, scope = rows(tree, replace(names.context, scans=[]))
+        source, scope = rows(tree, replace(names.context, scans=[]), noisy=True)
         keys = group(tree, scope, per_unit=False).keys
         return aggregates_people(source.relation, keys, names.context.catalog)
     except QueryError:
@@ -119,7 +120,7 @@ def read_question(tree: exp.Expr, names: Names, private: Private) -> Query:
     before, here = _with_scalars(tree, items, here, names)
     if before is not None:
         inner = replace(inner, above=(*inner.above, before))
-    return replace(inner, above=(*inner.above, _outer(tree, here, columns_of(inner))))
+    return replace(inner, above=(*inner.above, *_outers(tree, here, columns_of(inner), names.context)))
 
 
 def _source(item: exp.Expr, tree: exp.Expr, names: Names, private: Private) -> Query:
@@ -243,6 +244,7 @@ class Folding(Grouping):
 
     folds: list[Across] = field(default_factory=list)
     grouped: bool = True
+    below: Public | None = None  # the lookups of WHERE and of aggregates
 
     def is_aggregate(self, node: exp.Expr) -> bool:
         return is_fold(node)
@@ -250,7 +252,7 @@ class Folding(Grouping):
     def add(self, node: exp.Expr, name: str = "") -> Column:
         """Adds an aggregate unless it is there already, and returns its column."""
         inside = self.scope.at("inside an aggregate")
-        across = read_call(node, inside, lambda each: expression(each, inside), over=False)
+        across = read_call(node, inside, lambda each: self.over_rows(each, inside), over=False)
         for old in self.folds:
             if old == replace(across, name=old.name):
                 return Column(old.name, span=across.span)
@@ -263,8 +265,23 @@ class Folding(Grouping):
             return written[value.name]
         return super().natural_name(value, number)
 
-    def _value(self, part: exp.Expr, here: Scope) -> Expression:
+    def over_rows(self, node: exp.Expr, here: Scope) -> Expression:
+        """Reads an expression over the rows of the noisy table."""
+
+        def look(part: exp.Expr) -> Expression | None:
+            if self.below is None or id(part) in here.values or not self.below.reads(part):
+                return None
+            return self.below.add(part, here, lambda left: self.over_rows(left, here), lambda value: value)
+
+        return expression(node, here, look)
+
+    def over(self, value: Expression, part: exp.Expr, here: Scope) -> Expression:
+        return super().over(value, part, here) if self.grouped else value
+
+    def _value(self, part: exp.Expr, here: Scope, aliases: bool = False) -> Expression:
         value = here.values.get(id(part))
+        if value is None and self.is_public(part):
+            return super()._value(part, here, aliases)
         if value is None or self.grouped:
             what = "Above the noisy result, a subquery is one aggregate of the same result, without GROUP BY around it."
             raise refuse(here, part, what, "write SELECT x / (SELECT SUM(x) FROM c) FROM c, or use SUM(x) OVER ().")
@@ -321,15 +338,17 @@ def _is_scalar(node: exp.Subquery, names: Names, source: tuple[exp.Expr, Names] 
     return same and not others and len(select.expressions) == 1 and has_aggregate(select.expressions[0], is_fold)
 
 
-def _outer(tree: exp.Select, scope: Scope, columns: tuple[str, ...]) -> Outer:
-    """Reads a SELECT over a noisy table with these columns."""
+def _outers(tree: exp.Select, scope: Scope, columns: tuple[str, ...], context: Context) -> tuple[Outer, ...]:
+    """Reads a SELECT over a noisy table with these columns. It is two if public tables are looked up above its groups."""
     _write_out_stars(tree, scope)
     clauses = [tree.args.get("group"), tree.args.get("having")]
     grouped = any(clauses) or any(has_aggregate(item, is_fold) for item in tree.expressions)
     keys = group(tree, scope.at("in GROUP BY"), per_unit=False).keys
     grouping = Folding(scope.at("in SELECT"), per_unit=False, keys=keys, grouped=grouped)
     grouping.windows = Windows(tree, scope)
-    where = tree.args.get("where")
+    above = grouping.public = Public(context)
+    below = grouping.below = Public(context) if grouped else above
+    where = _where(tree, scope, grouping)
     read_outputs(tree, grouping)
     having = read_condition(tree, "having", grouping)
     qualify = read_condition(tree, "qualify", grouping)
@@ -340,29 +359,34 @@ def _outer(tree: exp.Select, scope: Scope, columns: tuple[str, ...]) -> Outer:
         raise refuse(
             scope, tree.args["order"], "With DISTINCT, ORDER BY can only name outputs.", "add it to SELECT, or leave it out."
         )
-    return Outer(
-        columns,
-        tuple(grouping.outputs),
-        None if where is None else _where(where, scope),
-        tuple(grouping.keys),
-        tuple(grouping.folds) if grouped else None,
-        having,
-        tuple(grouping.windows.found),
-        qualify,
-        bool(tree.args.get("distinct")),
-        order,
-        read_limit(tree, scope),
-        read_offset(tree, scope),
+    folds = tuple(grouping.folds) if grouped else None
+    own = Outer(columns, tuple(grouping.outputs), where, tuple(grouping.keys), folds, having, lookups=tuple(below.found))
+    last = replace(
+        own,
+        windows=tuple(grouping.windows.found),
+        qualify=qualify,
+        distinct=bool(tree.args.get("distinct")),
+        order=order,
+        limit=read_limit(tree, scope),
+        offset=read_offset(tree, scope),
     )
+    if not grouped or not above.found:
+        return (last,)
+    names = tuple([key.name for key in grouping.keys] + [each.name for each in grouping.folds])
+    inner = replace(own, outputs=tuple(Named(name, Column(name)) for name in names), having=None)
+    return inner, replace(last, fields=names, where=having, keys=(), folds=None, having=None, lookups=tuple(above.found))
 
 
-def _where(clause: exp.Expr, scope: Scope) -> Expression:
+def _where(tree: exp.Select, scope: Scope, grouping: Folding) -> Expression | None:
+    clause = tree.args.get("where")
+    if clause is None:
+        return None
     only(scope, clause, "this", "WHERE")
     window = clause.find(exp.Window)
     if window is not None:
         fix = "write QUALIFY instead of WHERE, or filter in a SELECT around this one."
         raise refuse(scope, window.this, "A window function cannot stand in WHERE.", fix)
-    return expression(clause.this, scope.at("in WHERE"))
+    return grouping.over_rows(clause.this, scope.at("in WHERE"))
 
 
 def _write_out_stars(tree: exp.Select, scope: Scope) -> None:

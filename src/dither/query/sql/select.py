@@ -21,6 +21,7 @@ from dither.query.sql.expressions import expression
 from dither.query.sql.gate import Narrow, read, with_hint
 from dither.query.sql.names import Scope, only, refuse
 from dither.query.sql.outer import Names, read_question
+from dither.query.sql.public import Public
 from dither.query.sql.subqueries import group, new_context, output_name, rows
 from dither.query.sql.tables import Context
 from dither.query.sql.windows import Windows
@@ -60,11 +61,11 @@ def private_select(tree: exp.Expr, context: Context) -> Query:
     elif tree.args.get("distinct"):
         raise refuse(scope, tree, "SELECT DISTINCT has no meaning here.", "leave DISTINCT out: groups are distinct.")
     only(scope, tree, "expressions from_ joins where group having order limit offset with_ qualify windows", "SELECT")
-    source, here = rows(tree, context)
-    if not lists and not any(has_aggregate(item) for item in tree.expressions) and not tree.args.get("having"):
+    source, here = rows(tree, context, noisy=True)
+    if not lists and not any(map(has_aggregate, _above(tree))) and not tree.args.get("having"):
         raise _no_aggregate(tree, here)
     grouping = group(tree, here, per_unit=False)
-    grouping.windows = Windows(tree, here)
+    grouping.windows, grouping.public = Windows(tree, here), Public(context)
     read_outputs(tree, grouping)
     condition = read_condition(tree, "having", grouping)
     qualify = read_condition(tree, "qualify", grouping)
@@ -74,24 +75,28 @@ def private_select(tree: exp.Expr, context: Context) -> Query:
     if not grouping.aggregates and (not lists or grouping.sets or grouping.windows.found):
         raise _no_aggregate(tree, here)
     outputs, keys, aggregates = tuple(grouping.outputs), tuple(grouping.keys), tuple(grouping.aggregates)
-    if not grouping.windows.found:
+    if not grouping.windows.found and not grouping.public.found:
         rest = (condition, order, limit, offset, tuple(grouping.sets), tuple(grouping.groupings))
         return Query(source.relation, keys, aggregates, outputs, *rest, instead=instead)
     if grouping.sets:
-        what = "A window function cannot run over the rows of several grouping sets."
-        raise refuse(here, tree.args["group"], what, "ask with one GROUP BY, or leave the window function out.")
+        windows = "A window function cannot run over the rows of several grouping sets."
+        what = windows if grouping.windows.found else "A subquery cannot stand beside several grouping sets."
+        raise refuse(here, tree.args["group"], what, "ask with one GROUP BY, or leave it out.")
     names = tuple([key.name for key in keys] + [each.name for each in aggregates])
+    lookups = tuple(grouping.public.found)
     above = Outer(
         names,
         outputs,
+        where=condition if lookups else None,
         windows=tuple(grouping.windows.found),
         qualify=qualify,
         order=order,
         limit=limit,
         offset=offset,
+        lookups=lookups,
     )
     columns = tuple(Named(name, Column(name)) for name in names)
-    return Query(source.relation, keys, aggregates, columns, condition, above=(above,))
+    return Query(source.relation, keys, aggregates, columns, None if lookups else condition, above=(above,), instead=instead)
 
 
 def _spread_histogram(tree: exp.Select) -> exp.Select:
@@ -124,11 +129,15 @@ def _histogram(item: exp.Expr) -> exp.Anonymous | None:
     return call if called and isinstance(call, exp.Anonymous) else None
 
 
+def _above(tree: exp.Select) -> list[exp.Expr]:
+    """Returns what may have aggregates: SELECT, HAVING, QUALIFY and ORDER BY."""
+    clauses = (tree.args.get(clause) for clause in ("having", "qualify", "order"))
+    return [*tree.expressions, *(clause for clause in clauses if clause is not None)]
+
+
 def _is_list(tree: exp.Select) -> bool:
     """Returns whether a SELECT only asks which groups there are: DISTINCT or GROUP BY, and no aggregate."""
-    clauses = (tree.args.get(clause) for clause in ("having", "order"))
-    parts = [*tree.expressions, *(clause for clause in clauses if clause is not None)]
-    return bool(tree.args.get("distinct")) != bool(tree.args.get("group")) and not any(map(has_aggregate, parts))
+    return bool(tree.args.get("distinct")) != bool(tree.args.get("group")) and not any(map(has_aggregate, _above(tree)))
 
 
 def _grouped(tree: exp.Select, scope: Scope) -> exp.Select:
@@ -160,7 +169,7 @@ def _counted(tree: exp.Select) -> str:
 
 def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
     for item in tree.expressions:
-        if item.find(exp.Anonymous):
+        if item.find(exp.Anonymous) and item.find(exp.Select) is None:
             expression(output_name(item, scope)[1], scope)  # refuses unknown functions and those that show rows
     first = tree.expressions[0] if tree.expressions else tree
     return refuse(
