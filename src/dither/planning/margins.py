@@ -84,6 +84,31 @@ def normal(scales: tuple[float, ...], confidence: float) -> float:
     return math.sqrt(sum(b * b for b in scales)) * NormalDist().inv_cdf((1 + confidence) / 2) * _UP
 
 
+@lru_cache(maxsize=4096)
+def exponentials(scales: tuple[float, ...], confidence: float) -> float:
+    """Returns a t with Pr[sum of exponential variables of these means > t] <= 1 - confidence: nearly the smallest.
+
+    Each variable is moved up to the next of 4096 points before they are added. The last point is the union bound.
+
+    >>> round(exponentials((1.0,), 0.95), 3), round(exponentials((1.0, 1.0), 0.95), 2), round(exponentials((2.0, 0.1), 0.95), 2)
+    (2.996, 4.75, 6.1)
+    """
+    positive = sorted(b for b in scales if b > 0)
+    if not positive:
+        return 0.0
+    allowed, points = 1 - confidence, 4 * _POINTS
+    farthest = sum(positive) * math.log(len(positive) / allowed) * _UP
+    if len(positive) == 1:
+        return farthest
+    places, size = np.arange(points + 1) * farthest / points, 2 * points + 2
+    sums = np.eye(1, points + 1)[0]
+    for scale in positive:
+        up = np.concatenate(([0.0], -np.diff(np.exp(-places / scale))))
+        sums = np.fft.irfft(np.fft.rfft(sums, size) * np.fft.rfft(up, size), size)[: points + 1]
+    reached = np.cumsum(sums) - 1e-12  # covers the rounding
+    return float(places[min(int(np.searchsorted(reached, confidence)), points)])
+
+
 def many(weights: Floats, scales: Floats, confidence: float, gaussian: bool) -> float:
     """Returns the reach of a weighted sum of many whole-number variables, by their own moments.
 
