@@ -81,7 +81,9 @@ def moves(plan: Plan, before: list[Group], after: list[Group]) -> None:
             assert one_way or plan.bounding.neighbours.changes > 1
             continue
         if isinstance(draft, Several):
-            found = list(compare.list_moves(draft, noise, [(a or {}, b or {}) for a, b in pairs], plan.bounding.neighbours.changes))
+            found = list(
+                compare.list_moves(draft, noise, [(a or {}, b or {}) for a, b in pairs], plan.bounding.neighbours.changes)
+            )
             assert [each for each in found if each.by > each.most] == []
             continue
         if isinstance(draft.measure, Bins):

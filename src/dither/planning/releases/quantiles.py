@@ -235,10 +235,11 @@ class Several(Release):
     def draw(self, noise: Noise, exact: Sequence[Any]) -> NDArray[Any]:
         """Chooses the values in each group, and the width of an interval around each."""
         own, cells = levels(noise), []
+        widths = [(member, width, member.slack(width)) for member, width in zip(self.members, own.widths, strict=True)]
         for rows in exact:
             chosen = sorted(self._choose(own, self.root, Part(Histogram.of(rows), 0, self.grid.steps)))
-            for (_, value), member, width in zip(chosen, self.members, own.widths, strict=True):
-                cells += [value, member.draw_width(width, rows, value, member.slack(width))]
+            for (_, value), (member, width, slack) in zip(chosen, widths, strict=True):
+                cells += [value, member.draw_width(width, rows, value, slack)]
         return np.array(cells, dtype=np.int64).reshape(-1, self.cells)
 
     def _choose(self, noise: Levels, node: Node, part: Part) -> Iterator[tuple[int, int]]:
@@ -314,9 +315,9 @@ class Levels(Noise):
 
     def explain(self, who: str) -> str:
         count = len(self.values).bit_length()
-        each = f"{self.mechanism.words(self.of.about, who)} for each of {count} levels"
-        cut, width = epsilon_words(self.cuts[0].epsilon), epsilon_words(self.widths[0].epsilon)
-        return f"{each}, {cut} for each of {count - 1} cuts, and {width} for each margin"
+        value, cut, width = (epsilon_words(each[0].epsilon) for each in (self.values, self.cuts, self.widths))
+        each = f"{value} for each of {count} levels, {cut} for each cut between them, {width} for each of {len(self.widths)} margins"
+        return f"exponential mechanism over {self.of.about}, in each group {each}"
 
 
 def levels(noise: Noise) -> Levels:
