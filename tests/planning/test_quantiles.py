@@ -177,11 +177,11 @@ def exceeded(noise: Levels, one: dict[int, int], other: dict[int, int]) -> list[
 
 def test_parts_of_a_level_move_together_by_the_price_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: below and above the middle, quantiles are chosen among all rows, those beyond the cut moved to it."""
-    noise, mine = noise_of(FIVE, 9), {2: SCALE, 7: SCALE}
-    pairs = [(rest, plus(rest, mine)) for rest in tables(9, 2)[::7]]
-    assert not any(exceeded(noise, *pair) for pair in pairs)
+    noises, mine = [noise_of(shares, 9) for shares in (QUARTERS, FIVE)], [{2: SCALE, 7: SCALE}, {5: 2 * SCALE}]
+    pairs = [(rest, plus(rest, who)) for who in mine for rest in tables(9, 2)[::7]]
+    assert not any(exceeded(noise, *pair) for noise in noises for pair in pairs)
     monkeypatch.setattr(Part, "split", shared)
-    assert any(exceeded(noise, *pair) for pair in pairs)
+    assert all(any(exceeded(noise, *pair) for pair in pairs) for noise in noises)
 
 
 def shared(part: Part, value: int, cut: int) -> tuple[Part, Part]:

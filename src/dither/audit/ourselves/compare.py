@@ -130,7 +130,7 @@ def list_moves(draft: Several, noise: Levels, pairs: Pairs, times: int) -> Itera
         for member, width in zip(draft.members, noise.widths, strict=True):
             yield Move(f"{member.words}: widths", _widths(member, width, a, b, places), times * width.sensitivity)
         sides = [Part(Histogram.of(histogram), 0, draft.grid.steps) for histogram in (a, b)]
-        for turn in range(3):
+        for turn in range(4):
             moved: dict[tuple[str, int], Fraction] = {}
             for what, level, share in _levels(noise, draft.root, sides[0], sides[1], places, turn):
                 moved[what, level] = moved.get((what, level), Fraction(0)) + share
@@ -142,13 +142,15 @@ def list_moves(draft: Several, noise: Levels, pairs: Pairs, times: int) -> Itera
 def _levels(
     noise: Levels, node: Node, one: Part, two: Part, places: NDArray[np.int64], turn: int
 ) -> Iterator[tuple[str, int, Fraction]]:
-    """Yields the moves of each part's scores, as shares of what was priced, if values and cuts were chosen by `turn`."""
+    """Yields the moves of each part's scores, as shares of what was priced, if values and cuts were chosen by `turn`: first a
+    value whose weight moved, if there is one, then others."""
     within = places[(places >= one.low) & (places <= one.high)]
     first, second = (rank_scores(part.rows, node.p, within) for part in (one, two))
     yield "values", node.level, int(np.abs(first - second).max()) / noise.values[node.place].sensitivity
     if node.cuts:
-        value = int(within[(node.place + turn) * len(within) // (len(noise.values) + 3)])
-        peaks, cut = (one.peak(node.p, value), two.peak(node.p, value)), PLACES * (turn + 1) // 4
+        moved = [] if turn else [bin for bin in within.tolist() if one.rows.get(bin, 0) != two.rows.get(bin, 0)]
+        value = moved[len(moved) // 2] if moved else int(within[(node.place + turn) * len(within) // (len(noise.values) + 4)])
+        peaks, cut = (one.peak(node.p, value), two.peak(node.p, value)), PLACES * (turn + 1) // 5
         ends = [abs(abs(x.start + x.slope * u) - abs(y.start + y.slope * u)) for x, y in (peaks,) for u in (0, cut, PLACES)]
         yield "cuts", node.level, max(ends) / noise.cuts[node.place].sensitivity
         halves = zip((node.lower, node.upper), one.split(value, cut), two.split(value, cut), strict=True)

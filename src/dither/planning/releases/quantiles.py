@@ -316,8 +316,8 @@ class Levels(Noise):
     def explain(self, who: str) -> str:
         count = len(self.values).bit_length()
         value, cut, width = (epsilon_words(each[0].epsilon) for each in (self.values, self.cuts, self.widths))
-        each = f"{value} for each of {count} levels, {cut} for each cut between them, {width} for each of {len(self.widths)} margins"
-        return f"exponential mechanism over {self.of.about}, in each group {each}"
+        each = f"in each group {value} for each of {count} levels, {cut} for each cut between them"
+        return f"exponential mechanism over {self.of.about}, {each}, {width} for each of {len(self.widths)} margins"
 
 
 def levels(noise: Noise) -> Levels:
