@@ -14,6 +14,7 @@ import pytest
 from distribution.allowance import share
 from dither.audit.ourselves import compare
 from dither.mechanisms import Exponential
+from dither.planning.margins import exponentials
 from dither.planning.releases import quantiles
 from dither.planning.releases.quantile import COVERED
 from dither.planning.releases.quantiles import Levels, Node, Part, Several, levels, tree
@@ -161,6 +162,7 @@ def test_that_cuts_must_be_paid_for() -> None:
     assert float(mechanism.epsilon) / 2 < found <= float(mechanism.epsilon) + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_places")
 def test_that_a_person_with_two_rows_is_not_one_with_one_row_in_each_part() -> None:
     """The twin: sensitivities of one row, for a person with a row in each of two parts."""
@@ -175,6 +177,7 @@ def exceeded(noise: Levels, one: dict[int, int], other: dict[int, int]) -> list[
     return [each.words for each in found if each.by > each.most]
 
 
+@pytest.mark.slow
 def test_parts_of_a_level_move_together_by_the_price_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: below and above the middle, quantiles are chosen among all rows, those beyond the cut moved to it."""
     noises, mine = [noise_of(shares, 9) for shares in (QUARTERS, FIVE)], [{2: SCALE, 7: SCALE}, {5: 2 * SCALE}]
@@ -191,6 +194,7 @@ def shared(part: Part, value: int, cut: int) -> tuple[Part, Part]:
     return Part(next(both), part.low, value), Part(next(both), value, part.high)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_places")
 @pytest.mark.parametrize("neighbours", [AddRemove, Replace])
 def test_the_whole_price_covers_values_cuts_and_margins(neighbours: Any) -> None:
@@ -211,6 +215,7 @@ def test_a_replaced_person_costs_two_steps() -> None:
     assert price(noise) < found <= 2 * price(noise)  # the twin: one step is not enough
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_places")
 @pytest.mark.parametrize("changes", [1, 2])
 def test_the_second_price_covers_values_and_cuts(changes: int) -> None:
@@ -229,6 +234,7 @@ def test_the_second_price_covers_values_and_cuts(changes: int) -> None:
 # --- what is drawn --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_places")
 def test_what_is_drawn_follows_the_listed_law() -> None:
     noise, rows, times = noise_of(QUARTERS, 2, 3), {0: 2 * SCALE, 1: SCALE, 2: 3 * SCALE}, 2000
@@ -286,6 +292,16 @@ def test_ranks_are_off_by_no_more_than_is_stated(zeros: float, shares: Sequence[
         assert too_far(noise_of(shares, 10**6, "1/2", rows=1), rows, confidence, 100) <= 1 - confidence
 
 
+@pytest.mark.parametrize(("a", "b"), [(1.0, 0.5), (3.0, 2.9), (40.0, 1.0)])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.9999])
+def test_sums_of_exponential_variables_reach_as_far_as_is_said(a: float, b: float, confidence: float) -> None:
+    def beyond(t: float) -> float:
+        return float(a * np.exp(-t / a) - b * np.exp(-t / b)) / (a - b)
+
+    reach = exponentials((a, b), confidence)
+    assert beyond(reach) <= 1 - confidence < beyond(reach * 0.98)
+
+
 def test_that_rows_of_one_value_must_be_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: all rows of the chosen value go to the lower part. Then the quantiles above it are far off."""
     rows = skewed(20_000, 0.7)
@@ -319,6 +335,7 @@ TIED = {0: 6 * SCALE, 2: 9 * SCALE, 3: SCALE, 6: 8 * SCALE}
 SPREAD = {b: SCALE * (1 + b % 3) for b in range(8)}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_places")
 @pytest.mark.parametrize("rows", [TIED, SPREAD, {}], ids=["tied", "spread", "empty"])
 def test_the_margin_of_each_quantile_holds_at_99_percent(rows: dict[int, int]) -> None:
