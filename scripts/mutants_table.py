@@ -250,6 +250,22 @@ PLANNING = (
         "tests/planning/test_own_curve.py::test_keys_and_quantiles_have_their_price_apart",
     ),
     Mutant(
+        "levels-for-one",
+        "the values of all levels of a list of quantiles are chosen for the price of one level",
+        "planning/releases/quantiles.py",
+        "return (self.mechanism,) * count + (self.cuts[0],) * (count - 1) + self.widths",
+        "return (self.mechanism,) + (self.cuts[0],) * (count - 1) + self.widths",
+        "tests/planning/test_quantiles.py::test_a_list_needs_less_price_than_its_members",
+    ),
+    Mutant(
+        "rows-in-both-parts",
+        "the rows of the chosen value are counted below and above it, so a person moves two parts of a level",
+        "planning/releases/quantiles.py",
+        "upper = Histogram(np.append(value, after.bins), np.append(own - down, after.weights))",
+        "upper = Histogram(np.append(value, after.bins), np.append(own, after.weights))",
+        "tests/planning/test_quantiles.py::test_parts_of_a_level_move_together_by_the_price_of_one",
+    ),
+    Mutant(
         "moments-without-rounding",
         "cells of moments are rounded, and a row is said to add no more than if they were not",
         "planning/releases/moments.py",

@@ -19,6 +19,7 @@ WEIGHTS = {
     "finite": 1,
     "low digits": 1,
     "one draw at a time": 1,
+    "peak": 1,
     "fair bits": 1,
     "mechanisms": 4,
     "attacks": 4,

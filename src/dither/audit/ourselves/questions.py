@@ -228,7 +228,8 @@ class Maker:
             pair = f"({self.pick(*self.words)}, {self.pick(*self.words, *self.numbers)})"
             return self.pick(*self.people, f"COUNT(DISTINCT {self.pick(*self.words, pair)})", f"COUNT_IF({self.condition(0)})")
         if kind < 0.45:
-            return f"QUANTILE({self.pick(*self.numbers)}, {self.pick('0.5', '0.9', '1.5', 'age', '[0.1, 0.5]')})"
+            share = self.pick("0.5", "0.9", "1.5", "age", "[0.1, 0.5]", "[0.9, 0.1, 0.5]")
+            return f"QUANTILE({self.pick(*self.numbers)}, {share})"
         if kind < 0.5:
             return f"COUNT(*) FILTER (WHERE {self.pick(*FILTERS)})"
         if kind < 0.55:
