@@ -7,7 +7,8 @@ from collections.abc import Callable
 Pick = Callable[..., str]
 DATES = ("born", "day", "DATE '2020-02-29'")
 _UNITS = ("DAY", "WEEK", "MONTH", "YEAR", "HOUR")
-_PATTERNS = ("^[a-n]", "o.*th", "(a|e)+", "\\d{2}", ".", "(?i)x")
+_PATTERNS = ("^[a-n]", "o.*th", "(a|e)+", "\\d{2}", ".", "(?i)O+", "(?m)^n$", "(?x)x")
+_OPTIONS = ("", "", ", 'i'", ", 'ls'", ", 'x'")
 
 
 def date(pick: Pick, dates: tuple[str, ...] = DATES) -> str:
@@ -18,6 +19,7 @@ def date(pick: Pick, dates: tuple[str, ...] = DATES) -> str:
         one,
         one,
         f"({one} {pick('+', '-')} INTERVAL {many} {pick(*_UNITS)})",
+        f"({one} {pick('+', '-')} INTERVAL '{pick('1 year 2 months', '-1 month 3 days', '1 day 12 hours', '1 day 12:00')}')",
         f"({one} + {pick(many, 'age', 'person_id')})",
         f"LAST_DAY({one})",
         f"MAKE_DATE({pick('2020', 'age', '10000')}, 2, {pick('29', 'age')})",
@@ -32,7 +34,7 @@ def number(pick: Pick, inner: str, words: tuple[str, ...], dates: tuple[str, ...
     return pick(
         f"ROUND({inner}, {pick('1', '-1', '2')})",
         f"TRUNC({inner}, {pick('0', '1')})",
-        f"({inner} // {pick('7', '0', 'age')})",
+        f"({pick('', '-')}{inner} // {pick('7', '0', 'age')})",
         f"({inner} ^ {pick('2', '3')})",
         f"LEAST({inner}, {pick('9', 'NULL', 'age')})",
         f"GREATEST({inner}, 0, age)",
@@ -66,7 +68,7 @@ def condition(pick: Pick, inner: str, words: tuple[str, ...], dates: tuple[str, 
     day, text = pick("'2020-02-29'", "'1995-13-01'", date(pick, dates)), pick("'north'", "''", one)
     return pick(
         f"{one} {pick('ILIKE', 'NOT ILIKE')} '{pick('N%', '%É_', 'ab')}'",
-        f"REGEXP_MATCHES({one}, '{pick(*_PATTERNS)}')",
+        f"REGEXP_MATCHES({one}, '{pick(*_PATTERNS)}'{pick(*_OPTIONS)})",
         f"{inner} IS {pick('', 'NOT ')}DISTINCT FROM {pick('3', 'NULL', 'age')}",
         f"{date(pick, dates)} {pick('>=', '<')} {day}",
         f"{word(pick, words, dates)} = {text}",

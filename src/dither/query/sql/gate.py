@@ -27,6 +27,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from dither.errors import QueryError
 from dither.query.sql.contexts import constant_for, placed
+from dither.query.sql.intervals import check_intervals
 from dither.query.sql.parameters import fill
 from dither.query.sql.parameters import written_out as with_values
 
@@ -320,6 +321,7 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
                 raise _reserved(text, token)
             _refuse(text, token, after)
     check_gaps(text, tokens)
+    check_intervals(text, tokens)
 
 
 def _is_nulls_first(tokens: Sequence[Token], index: int) -> bool:

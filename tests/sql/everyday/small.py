@@ -1,0 +1,46 @@
+"""Golden questions: intervals of several units, flags of patterns, -x of whole numbers."""
+
+from __future__ import annotations
+
+from sql.everyday.words import catalog, tables
+
+__all__ = ["QUESTIONS", "catalog", "tables"]
+
+
+def _counted(condition: str, of: str = "people") -> str:
+    return f"SELECT COUNT(*) AS n FROM {of} WHERE {condition}"
+
+
+CONDITIONS = {
+    "joined + INTERVAL '1 year 2 months' > '2025-03-31'": "years and months",
+    "joined - INTERVAL '1 month 1 day' < DATE '2023-05-30'": "months before days, backwards",
+    "joined + INTERVAL '-1 month 3 days' >= '2024-02-29'": "units of both signs",
+    "joined + INTERVAL '2 weeks 1 day' < '2024-01-01' OR joined > DATE '2024-01-31' + INTERVAL '1 quarter 1 d'": "short units",
+    "joined + INTERVAL '1 day 12 hours' > TIMESTAMP '2024-06-01 12:00:00'": "days and hours of a date",
+    "REGEXP_MATCHES(city, 'k.?ln', 'i')": "any case by an option",
+    "REGEXP_MATCHES(city, '(?i)ÖLN')": "any case by a flag",
+    "REGEXP_MATCHES(city, '(?i)ULM(?-i)-w')": "a flag and off again",
+    "REGEXP_MATCHES(city, '(?i:KÖ)ln') OR REGEXP_MATCHES(plan, '[^P]lus', 'i')": "a flag for a group",
+    "REGEXP_MATCHES(city, 'a,b', 'l') OR REGEXP_MATCHES(city, 't. p', 'il')": "a plain text",
+    "REGEXP_MATCHES(city, '(?m)^[A-Z]') AND REGEXP_MATCHES(city, '.', 's')": "lines and line feeds",
+    "REGEXP_FULL_MATCH(plan, 'BASIC|plus', 'i')": "all of the text in any case",
+    "-age // 7 = -5 OR -(-age) = 40": "the negative of a whole number",
+}
+VISITED = {
+    "seen + INTERVAL '1 month 2 days 3 hours 4 minutes' < TIMESTAMP '2024-03-01 00:00:00'": "all units of a timestamp",
+    "-units // 4 = -1 AND -units % 3 <> 1": "negatives of both signs",
+}
+GROUPS = "(SELECT plan, COUNT(*) AS n, SUM(age) AS years FROM people GROUP BY plan)"
+QUESTIONS: list[tuple[str, str]] = [
+    *((_counted(condition), what) for condition, what in CONDITIONS.items()),
+    *((_counted(condition, "visits"), what) for condition, what in VISITED.items()),
+    ("SELECT -LEAST(age // 30, 2) AS a, COUNT(*) AS n FROM people WHERE age >= 30 GROUP BY a", "a negative key"),
+    ("SELECT -COUNT(*) AS n, -COUNT(*) // 7 AS weeks, -SUM(units) // 30 AS u FROM visits", "negatives of counts and sums"),
+    (f"SELECT plan, -n // 7 AS w, (n + 1) // 4 AS q, years // 200 AS y FROM {GROUPS}", "whole division above the groups"),
+    (f"SELECT SUM(-n) AS s, -MAX(n) // 7 AS m FROM {GROUPS}", "negatives across groups"),
+    (
+        "SELECT y, n FROM (SELECT DATE_TRUNC('year', joined) AS y, COUNT(*) AS n FROM people WHERE joined IS NOT NULL "
+        "GROUP BY y) WHERE y >= '2024-01-01' AND y < DATE '2023-11-30' + INTERVAL '1 year 2 months'",
+        "a text beside a date above the groups",
+    ),
+]
