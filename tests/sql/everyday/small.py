@@ -1,10 +1,22 @@
-"""Golden questions: intervals of several units, flags of patterns, -x of whole numbers."""
+"""Golden questions: intervals of several units, flags of patterns, -x of whole numbers, NULL groups of windows."""
 
 from __future__ import annotations
 
-from sql.everyday.words import catalog, tables
+import pyarrow as pa
 
-__all__ = ["QUESTIONS", "catalog", "tables"]
+import dither as dt
+from sql.everyday import person, words
+
+
+def tables(without: int | None = None) -> dict[str, pa.Table]:
+    """The tables of two other files; `without` leaves one person out of both."""
+    return {**words.tables(without), **person.tables(without)}
+
+
+def catalog(data: dict[str, pa.Table]) -> dt.Catalog:
+    """A catalog with generous bounds."""
+    held = {**words.catalog(data).tables, **person.catalog(data).tables}
+    return dt.Catalog(held, dt.Budget(10**12, "1e-3", left_out=False))
 
 
 def _counted(condition: str, of: str = "people") -> str:
@@ -30,6 +42,7 @@ VISITED = {
     "seen + INTERVAL '1 month 2 days 3 hours 4 minutes' < TIMESTAMP '2024-03-01 00:00:00'": "all units of a timestamp",
     "-units // 4 = -1 AND -units % 3 <> 1": "negatives of both signs",
 }
+BY = "OVER (PARTITION BY customer ORDER BY day, number)"
 GROUPS = "(SELECT plan, COUNT(*) AS n, SUM(age) AS years FROM people GROUP BY plan)"
 QUESTIONS: list[tuple[str, str]] = [
     *((_counted(condition), what) for condition, what in CONDITIONS.items()),
@@ -42,5 +55,28 @@ QUESTIONS: list[tuple[str, str]] = [
         "SELECT y, n FROM (SELECT DATE_TRUNC('year', joined) AS y, COUNT(*) AS n FROM people WHERE joined IS NOT NULL "
         "GROUP BY y) WHERE y >= '2024-01-01' AND y < DATE '2023-11-30' + INTERVAL '1 year 2 months'",
         "a text beside a date above the groups",
+    ),
+    (f"SELECT s, COUNT(*) AS n FROM (SELECT LAG(status) {BY} AS s FROM orders) t GROUP BY s", "the NULL group of LAG"),
+    (f"SELECT m, COUNT(*) AS n FROM (SELECT MONTH(LEAD(day, 2) {BY}) AS m FROM orders) t GROUP BY m", "and of a part of LEAD"),
+    (
+        f"SELECT d > 0 AS more, COUNT(*) AS n FROM (SELECT total - LAG(total) {BY} AS d FROM orders) t GROUP BY more",
+        "and of a condition",
+    ),
+    (
+        f"SELECT s = x AS same, COUNT(*) AS n FROM (SELECT status AS x, LAG(status) {BY} AS s FROM orders) u GROUP BY 1",
+        "and of a comparison",
+    ),
+    (
+        f"SELECT s, COUNT(*) AS n FROM (SELECT LAG(status, 1, 'none') {BY} AS s FROM orders) t GROUP BY s",
+        "the default of LAG is a value",
+    ),
+    (
+        "SELECT s, COUNT(*) AS n FROM (SELECT FIRST_VALUE(status) OVER (PARTITION BY customer ORDER BY day, number "
+        "ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS s FROM orders) t GROUP BY s",
+        "the NULL group of FIRST_VALUE in an empty frame",
+    ),
+    (
+        f"SELECT s, COUNT(*) AS n FROM (SELECT LAG(status) {BY} AS s FROM orders) t WHERE s IS NOT NULL GROUP BY s",
+        "no NULL group",
     ),
 ]
