@@ -1,6 +1,9 @@
-"""Golden questions: intervals of several units, flags of patterns, -x of whole numbers, NULL groups of windows."""
+"""Golden questions: intervals, flags of patterns, -x of whole numbers, NULL groups of windows, parameters, free lists."""
 
 from __future__ import annotations
+
+import datetime
+from typing import Any
 
 import pyarrow as pa
 
@@ -44,6 +47,29 @@ VISITED = {
 }
 BY = "OVER (PARTITION BY customer ORDER BY day, number)"
 GROUPS = "(SELECT plan, COUNT(*) AS n, SUM(age) AS years FROM people GROUP BY plan)"
+FILLED: list[tuple[str, Any, str]] = [
+    (_counted("age >= ? AND plan = ?"), [30, "basic"], _counted("age >= 30 AND plan = 'basic'")),
+    (
+        _counted("age BETWEEN $1 AND $1 + 20 OR plan IN (:plans)"),
+        {"1": 30, "plans": ["PRO", "Plus"]},
+        _counted("age BETWEEN 30 AND 50 OR plan IN ('PRO', 'Plus')"),
+    ),
+    (
+        _counted("joined >= :day AND NULLIF(city, :none) IS NOT NULL"),
+        {"day": datetime.date(2024, 2, 29), "none": ""},
+        _counted("joined >= DATE '2024-02-29' AND NULLIF(city, '') IS NOT NULL"),
+    ),
+    (
+        _counted("REGEXP_MATCHES(city, :pattern, 'i') AND joined < DATE '2025-01-01' + INTERVAL (:days) DAY"),
+        {"pattern": "k|z", "days": 30},
+        _counted("REGEXP_MATCHES(city, 'k|z', 'i') AND joined < DATE '2025-01-31'"),
+    ),
+    (
+        "SELECT plan, SUM(age * $factor) AS s FROM people GROUP BY plan HAVING COUNT(*) > $least",
+        {"factor": 0.5, "least": -3},
+        "SELECT plan, SUM(age * 0.5) AS s FROM people GROUP BY plan HAVING COUNT(*) > -3",
+    ),
+]
 QUESTIONS: list[tuple[str, str]] = [
     *((_counted(condition), what) for condition, what in CONDITIONS.items()),
     *((_counted(condition, "visits"), what) for condition, what in VISITED.items()),
@@ -79,4 +105,15 @@ QUESTIONS: list[tuple[str, str]] = [
         f"SELECT s, COUNT(*) AS n FROM (SELECT LAG(status) {BY} AS s FROM orders) t WHERE s IS NOT NULL GROUP BY s",
         "no NULL group",
     ),
+    *((question, f"parameters: {list(values)}") for question, values, _ in FILLED),
+    ("SELECT DISTINCT plan FROM people", "a free list of declared values"),
+    (
+        "SELECT plan, active FROM people WHERE plan <> 'PRO' AND active IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2",
+        "a list of pairs",
+    ),
+    ("SELECT DISTINCT UPPER(plan) AS p FROM people ORDER BY p DESC", "a list of computed values"),
+    ("SELECT DISTINCT name, rich FROM nations WHERE nation < 2", "a list of a public table"),
+    ("SELECT brand FROM parts WHERE weight > 3 GROUP BY brand", "a list by GROUP BY"),
 ]
+PARAMS = {question: values for question, values, _ in FILLED}
+PLAIN = {question: written for question, _, written in FILLED}

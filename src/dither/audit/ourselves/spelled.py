@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
+from typing import Any
+
+from dither.query.sql.gate import parameters
 
 Pick = Callable[..., str]
+# The values of parameters in generated questions; :other has none.
+PARAMETERS = {
+    "low": 3,
+    "share": 0.5,
+    "few": [1, -2, 30],
+    "word": "north",
+    "words": ("north", "it's"),
+    "day": datetime.date(2020, 2, 29),
+    "yes": True,
+    "none": None,
+}
 DATES = ("born", "day", "DATE '2020-02-29'")
 _UNITS = ("DAY", "WEEK", "MONTH", "YEAR", "HOUR")
 _PATTERNS = ("^[a-n]", "o.*th", "(a|e)+", "\\d{2}", ".", "(?i)O+", "(?m)^n$", "(?x)x")
 _OPTIONS = ("", "", ", 'i'", ", 'ls'", ", 'x'")
+
+
+def params_of(text: str) -> dict[str, Any] | None:
+    """Returns the values of a generated question's parameters; None if it has none."""
+    found = {place.name for place in parameters(text)} & PARAMETERS.keys()
+    return {name: PARAMETERS[name] for name in sorted(found)} or None
 
 
 def date(pick: Pick, dates: tuple[str, ...] = DATES) -> str:
@@ -73,4 +94,14 @@ def condition(pick: Pick, inner: str, words: tuple[str, ...], dates: tuple[str, 
         f"{date(pick, dates)} {pick('>=', '<')} {day}",
         f"{word(pick, words, dates)} = {text}",
         f"{number(pick, inner, words, dates)} > {pick('0', '3')}",
+    )
+
+
+def with_parameter(pick: Pick, numbers: tuple[str, ...], words: tuple[str, ...], dates: tuple[str, ...] = DATES) -> str:
+    """Returns a condition with a parameter."""
+    return pick(
+        f"{pick(*numbers)} {pick('>', '<=')} {pick(':low', ':share', ':low + 1', ':other', '?')}",
+        f"{pick(*numbers)} {pick('IN', 'NOT IN')} (:few)",
+        f"{pick(*words)} {pick('= :word', 'IN (:words)', 'LIKE :word', '= :none')}",
+        f"{pick(*dates)} {pick('>=', '<')} :day",
     )
