@@ -27,7 +27,7 @@ from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
 from dither.engines.base import Engine, Progress, prepare
 from dither.engines.registry import open_sources
-from dither.errors import ArgumentError, CatalogError, DitherWarning, Fix, Name, QueryError
+from dither.errors import ArgumentError, CatalogError, DitherWarning, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number
 from dither.finish import answer_list, answer_of, answer_union, quote_of, quote_union
@@ -47,7 +47,7 @@ from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
-from dither.query.read import Question, read, read_union, show_question, text_of, with_params
+from dither.query.read import Question, list_with_params, read, read_union, show_question, text_of, with_params
 from dither.query.resolve.relations import Resolved
 from dither.query.sql.parameters import Params
 from dither.query.union import Together
@@ -233,9 +233,9 @@ class Curator:
             return self._list(listed)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
         if isinstance(question, (list, tuple)):
-            _no_params(params)
-            several, asked = self._planned_list(question, terms, weights)
-            self._prepare_list(several, question)
+            filled_list = self._filled_list(question, params)
+            several, asked = self._planned_list(filled_list, terms, weights)
+            self._prepare_list(several, filled_list)
             return self._charge(several, asked, partial(answer_list, self.steps.table, several, terms), analyst, fresh)
         _no_weights(weights)
         filled = with_params(question, params)
@@ -280,8 +280,7 @@ class Curator:
             return Quote(listed, _CONFIDENCE, FREE)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
         if isinstance(question, (list, tuple)):
-            _no_params(params)
-            several, asked = self._planned_list(question, terms, weights)
+            several, asked = self._planned_list(self._filled_list(question, params), terms, weights)
             each = tuple(quote_of(program, terms) for program in several.questions)
             return Quotes(each, several.total, *self._preview(several, asked, analyst))
         _no_weights(weights)
@@ -464,11 +463,14 @@ class Curator:
         check_alike([quote_of(each, terms) for each in several.questions], text_of(question))
         return several, together
 
+    def _filled_list(self, questions: Sequence[Question], params: Params | None) -> list[Question]:
+        check_list(questions)
+        return list_with_params(questions, params)
+
     def _planned_list(
         self, questions: Sequence[Question], terms: Terms, weights: Sequence[Number] | None
     ) -> tuple[Several, str]:
         """Returns the plans of a list of questions, and the list as text."""
-        check_list(questions)
         queries = []
         for place, question in enumerate(questions, start=1):
             with refusing("Question", place, len(questions)):
@@ -492,14 +494,6 @@ def _public(of: Number | Answer | None) -> Number | Earlier | None:
     if of is None or not isinstance(of, Answer):
         return of
     return Earlier({name: of[name] for name in of.columns}, of.receipt.body["entry"]["number"])
-
-
-def _no_params(params: Params | None) -> None:
-    if params is not None:
-        raise ArgumentError(
-            "Only a single question has parameters.",
-            fix=Fix("leave {params} out, and write the values into the questions.", params=Name("params")),
-        )
 
 
 def _no_weights(weights: Sequence[Number] | None) -> None:

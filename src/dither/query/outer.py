@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either, family
+from dither.query.functions.fitting import fit
 from dither.query.functions.registry import WORDS, check_depth, known, typed
 from dither.query.nodes import Across, Call, Expression, Lookup, Named, Order, Outer
 
@@ -77,10 +78,10 @@ def resolve_outer(outer: Outer, columns: Sequence[Facts]) -> tuple[Outer, tuple[
         checked, scope[lookup.name] = _looked_up(lookup, scope)
         lookups.append(checked)
     where = _condition(outer.where, scope, "WHERE")
-    keys = tuple(Named(key.name, typed(key.expression, scope)) for key in outer.keys)
+    keys = _named(outer.keys, scope)
     folds = None
     if outer.folds is not None:
-        inside, scope = scope, {key.name: facts(key.expression, scope) for key in outer.keys}
+        inside, scope = scope, {key.name: facts(key.expression, scope) for key in keys}
         folds = tuple(_across(each, inside) for each in outer.folds)
         scope |= {each.name: result(each, inside) for each in folds}
     having = _condition(outer.having, scope, "HAVING")
@@ -89,10 +90,11 @@ def resolve_outer(outer: Outer, columns: Sequence[Facts]) -> tuple[Outer, tuple[
         windows.append(_across(each, scope))
         scope[each.name] = result(windows[-1], scope)
     qualify = _condition(outer.qualify, scope, "QUALIFY")
-    found = tuple(facts(each.expression, scope).without_domain() for each in outer.outputs)
+    outputs = _named(outer.outputs, scope)
+    found = tuple(facts(each.expression, scope).without_domain() for each in outputs)
     resolved = replace(
         outer,
-        outputs=tuple(Named(each.name, typed(each.expression, scope)) for each in outer.outputs),
+        outputs=outputs,
         where=where,
         keys=keys,
         folds=folds,
@@ -123,8 +125,18 @@ def result(across: Across, scope: Mapping[str, Facts]) -> Facts:
     return Facts(either(chosen, nullable=True).kind, nullable=True, whole=all(each.whole for each in chosen))
 
 
+def _fitted(expression: Expression, scope: Mapping[str, Facts]) -> Expression:
+    """Returns the expression in the functions that its kinds ask for, checked and typed."""
+    return typed(fit(expression, scope), scope)
+
+
+def _named(named: Sequence[Named], scope: Mapping[str, Facts]) -> tuple[Named, ...]:
+    return tuple(Named(each.name, _fitted(each.expression, scope)) for each in named)
+
+
 def _across(across: Across, scope: Mapping[str, Facts]) -> Across:
     kind = KINDS[across.function]
+    across = replace(across, arguments=tuple(fit(each, scope) for each in across.arguments))
     given = [facts(each, scope) for each in across.arguments]
     word = kind.words[0] if kind.words else "COUNT"
     for written, one, takes in zip(across.arguments, given, kind.takes, strict=False):
@@ -138,24 +150,23 @@ def _across(across: Across, scope: Mapping[str, Facts]) -> Across:
             raise QueryError(what, span=across.span, fix="give the default the kind of the first argument.")
         pair = typed(Call("coalesce", (arguments[0], arguments[2]), across.span), scope)
         arguments = (pair.arguments[0], arguments[1], pair.arguments[1]) if isinstance(pair, Call) else arguments
-    for each in across.partition:
-        facts(each, scope)
     return replace(
         across,
         arguments=arguments,
         where=_condition(across.where, scope, "FILTER"),
-        partition=tuple(typed(each, scope) for each in across.partition),
+        partition=tuple(_fitted(each, scope) for each in across.partition),
         order=_typed_order(across.order, scope),
     )
 
 
 def _typed_order(order: Sequence[Order], scope: Mapping[str, Facts]) -> tuple[Order, ...]:
-    return tuple(replace(each, expression=typed(each.expression, scope)) for each in order if facts(each.expression, scope))
+    return tuple(replace(each, expression=_fitted(each.expression, scope)) for each in order)
 
 
 def _condition(condition: Expression | None, scope: Mapping[str, Facts], word: str) -> Expression | None:
     if condition is None:
         return None
+    condition = fit(condition, scope)
     kind = facts(condition, scope).kind
     if family([kind, "bool"]) is None:
         what = f"{word} needs a condition, and this is {WORDS[kind]}."

@@ -88,10 +88,13 @@ class Parts:
     windows: tuple[str, ...] = ()  # over the groups
     around: str = ""  # a SELECT around it, with ... in its place
     union: str = ""  # another result below it
+    distinct: bool = False  # instead of GROUP BY
 
     def __str__(self) -> str:
         if self.mutilated:
             return self.mutilated
+        if self.distinct:
+            return f"SELECT DISTINCT {self.key} AS k FROM {self.source}" + (f" WHERE {self.where}" if self.where else "")
         listed = ", ".join(([f"{self.key} AS k"] if self.key else []) + [*self.aggregates, *self.windows])
         where = f" WHERE {self.where}" if self.where else ""
         group = f" GROUP BY {self.group}" if self.key else ""
@@ -216,6 +219,7 @@ class Maker:
             f"{left} IN (1, 2, 3)",
             f"{self.pick(*self.words)} LIKE '{self.pick('n%', '%o_th', 'ab')}'",
             spelled.condition(self.pick, left, self.words, self.dates),
+            spelled.with_parameter(self.pick, self.numbers, self.words, self.dates),
             *self.related(),
         )
         if depth and self.rng.random() < 0.3:
@@ -267,8 +271,9 @@ class Maker:
 
     def parts(self, mutilate: float = 0.35) -> Parts:
         """Returns a question. `mutilate`: the probability that some of its words are broken."""
-        if self.rng.random() < 0.15:
-            return self.per_person()
+        kind = self.rng.random()
+        if kind < 0.18:
+            return self.per_person() if kind < 0.15 else self.drop_down()
         chosen = tuple(f"{self.aggregate()} AS a{place}" for place in range(self.rng.choice((1, 1, 2, 3))))
         spelt = spelled.word(self.pick, self.words, self.dates)
         key = self.pick(*self.words, *self.keys, self.value(1), self.listed(), spelt) if self.rng.random() < 0.5 else ""
@@ -300,6 +305,15 @@ class Maker:
         listed = f"{key or 'a0'} {self.pick('IN', 'NOT IN')} (SELECT {self.pick('name', 'area')} FROM {self.public})"
         exists = f"EXISTS (SELECT 1 FROM {self.public} r WHERE r.name = {key or 'a0'})"
         return self.pick(f"a0 > {self.looked_up(key)}", f"a0 > {self.looked_up('')}", listed, exists)
+
+    def drop_down(self) -> Parts:
+        """Returns a list of a key's values, which is free if they are public."""
+        key = self.pick(*self.words, *self.keys, "name", "coast", self.value(1))
+        source = self.pick("regions", "places", self.source(), self.source())
+        where = self.pick(
+            "", "", f"{key} IS NOT NULL", f"{key} {self.pick('>', '=')} {self.pick(':word', ':low')}", self.condition(0)
+        )
+        return Parts(key, (), source, where, "1", distinct=self.rng.random() < 0.5)
 
     def sets(self, key: str) -> tuple[str, ...]:
         """Returns grouping sets of the key, alone and with another."""

@@ -291,8 +291,12 @@ def check_sets(query: Query) -> None:
 
 
 def _noisy(aggregate: Aggregate, scope: Mapping[str, Facts]) -> Facts:
-    """Returns the facts of a noisy number: it has no bounds, and a count is whole. Those of a chosen value are its own."""
+    """Returns the facts of a noisy number: it has no bounds, and counts and sums of whole numbers are whole. Those of a chosen
+    value are its own."""
     if FUNCTIONS[aggregate.function].of == LABELS and aggregate.argument is not None:
         kind = facts(aggregate.argument, scope).kind
         return Facts("int" if kind == "real" else kind, whole=kind in ("int", "real"))
-    return Facts("int", nullable=False, whole=True) if FUNCTIONS[aggregate.function].counts else Facts("real")
+    if FUNCTIONS[aggregate.function].counts:
+        return Facts("int", nullable=False, whole=True)
+    whole = aggregate.function == "sum" and aggregate.argument is not None and facts(aggregate.argument, scope).whole
+    return Facts("real", whole=whole)

@@ -27,7 +27,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from dither.errors import QueryError
 from dither.query.sql.contexts import constant_for, placed
-from dither.query.sql.parameters import fill
+from dither.query.sql.intervals import check_intervals
+from dither.query.sql.parameters import Place, fill, places, value_of
 from dither.query.sql.parameters import written_out as with_values
 
 
@@ -262,6 +263,27 @@ def written_out(text: str, params: Mapping[str, Any]) -> str:
     return with_values(text, _tokens(text), params)
 
 
+def shown_values(text: str, params: Mapping[str, Any]) -> str:
+    """Returns the values of a text's parameters as SQL writes them, for the ledger and for people.
+
+    >>> shown_values("age >= ? AND city = ?", {"1": 18, "2": "Arl"}), shown_values("age >= :low", {"low": 18})
+    ("[18, 'Arl']", "{low: 18}")
+    """
+    tokens = _tokens(text)
+    values = {place.name: value_of(text, tokens, place, params[place.name]) for place in places(text, tokens)}
+    if all(name.isdigit() for name in values):
+        return f"[{', '.join(values[name] for name in sorted(values, key=int))}]"
+    return "{" + ", ".join(f"{name}: {value}" for name, value in values.items()) + "}"
+
+
+def parameters(text: str) -> list[Place]:
+    """Returns the parameters of a text; none if it cannot be read, which `read` refuses."""
+    try:
+        return places(text, _tokens(text)) if any(sign in text for sign in "?$:") else []
+    except QueryError:
+        return []
+
+
 def statements(text: str) -> list[str]:
     """Returns the statements of a text, which semicolons separate. Comments around a statement are left out.
 
@@ -278,11 +300,12 @@ def statements(text: str) -> list[str]:
     return [text[span[0] : span[1]] for span in found if span is not None]
 
 
-def read_expression(text: str) -> exp.Expr:
-    """Parses one expression, for the fluent reader."""
+def read_expression(text: str, params: Mapping[str, Any] | None = None) -> exp.Expr:
+    """Parses one expression, for the fluent reader, with the values of its parameters."""
     tokens = _tokens(text)
     if not tokens:
         raise QueryError("The expression is empty.", fix="write an expression such as 'age >= 18'.")
+    tokens = tokens if params is None else fill(text, tokens, params)
     _check_tokens(text, tokens)
     if tokens[-1].token_type is TokenType.SEMICOLON:
         raise QueryError("An expression has no semicolon.", text=text, span=_span(tokens[-1]), fix="leave it out.")
@@ -320,6 +343,7 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
                 raise _reserved(text, token)
             _refuse(text, token, after)
     check_gaps(text, tokens)
+    check_intervals(text, tokens)
 
 
 def _is_nulls_first(tokens: Sequence[Token], index: int) -> bool:
@@ -344,7 +368,10 @@ def _refuse(text: str, token: Token, after: Token | None) -> None:
     usual = _FOLLOWED.get(token.token_type)
     is_name = usual is not None and (after is None or after.token_type is not usual)
     if token.token_type in _PARAMETERS:
-        reason = (f"{token.text} is not a parameter here.", "write ?, $1 or :name in a SELECT, and give its value in params.")
+        reason = (
+            f"{token.text} is not a parameter here.",
+            "write ?, $1 or :name in a SELECT or in where(), and give its value in params.",
+        )
     elif token.token_type in _VOLATILE:
         reason = (
             f"{token.text.upper()} changes from one moment to the next.",
