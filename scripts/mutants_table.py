@@ -47,7 +47,7 @@ QUERY = (
     Mutant(
         "margin-of-a-chosen-total",
         "a total of the groups that noise chose gets a margin",
-        "planning/outer.py",
+        "planning/rows.py",
         "return self.chosen or counting or by_order or",
         "return counting or by_order or",
         "tests/planning/test_outer.py::test_no_margin_is_stated_where_noise_decides_what_is_combined",

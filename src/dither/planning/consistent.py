@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dither.planning.intervals import is_number
-from dither.planning.outer import Group
 from dither.planning.outputs import AsRead, Noisy, Table, Value, outputs, table
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Reading
+from dither.planning.rows import Group
 from dither.query.nodes import FUNCTIONS
 
 

@@ -31,12 +31,13 @@ from dither.exact.numbers import show, show_percent, show_rounded
 from dither.planning import forms
 from dither.planning.intervals import divisors, fact, farthest, is_number
 from dither.planning.levels import rolled
-from dither.planning.outer import Group as Cell
-from dither.planning.outer import Row, Source, compute_all, opened
+from dither.planning.outer import compute_all, opened
 from dither.planning.plan import Plan
 from dither.planning.price import Price
 from dither.planning.releases.base import Noise, Reading
 from dither.planning.releases.keys import key_names, keys_to_show
+from dither.planning.rows import Group as Cell
+from dither.planning.rows import Row, Source
 from dither.planning.symbols import Margins, leaves
 from dither.query.functions.registry import columns, constant, evaluate_all, evaluator, known
 from dither.query.nodes import Column, Expression

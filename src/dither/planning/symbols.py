@@ -26,9 +26,9 @@ from dither.catalog.values import Key
 from dither.planning import forms
 from dither.planning.forms import Form
 from dither.planning.intervals import divisors, fact, farthest, farthest_end, is_number
-from dither.planning.outer import Extreme, Group, Made, Part, Source, Total, Unknown
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Reading
+from dither.planning.rows import Extreme, Group, Made, Part, Source, Total, Unknown
 from dither.query.functions.base import Cell
 from dither.query.functions.registry import evaluate, known
 from dither.query.nodes import Call, Column, Expression, Literal
