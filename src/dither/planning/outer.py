@@ -40,10 +40,9 @@ def read_by(outer: Outer, table: Rows, names: Sequence[str]) -> Rows:
     return replace(table, rows=tuple(rows), noisy=frozenset(renamed[name] for name in table.noisy))
 
 
-def compute_all(query: Query, table: Rows) -> Rows:
-    """Computes every SELECT around a question, from the inside out."""
-    names = [each.name for each in query.outputs]
-    for outer in query.above:
+def compute_all(above: Sequence[Outer], names: Sequence[str], table: Rows) -> Rows:
+    """Computes SELECTs around a noisy table with columns of these names, from the inside out."""
+    for outer in above:
         table = compute(outer, read_by(outer, table, names))
         names = [each.name for each in outer.outputs]
     return table

@@ -22,10 +22,12 @@ Values = Mapping[str, Cell]
 
 @dataclass(frozen=True)
 class Group:
-    """The noisy output number `output` of the question in the group at `place`."""
+    """The noisy output number `output` of the question in the group at `place`. `release`: which of several results, where some
+    are put together."""
 
     output: int
     place: int
+    release: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +144,15 @@ _COUNTING = ("count", "count_distinct", "row_number", "rank", "dense_rank", "per
 
 
 def ordered(rows: Sequence[Row], order: Sequence[Order]) -> list[Row]:
-    """Returns the rows in order; NULLs last, ties as they were."""
+    """Returns the rows in order, ties as they were."""
     found = list(rows)
     for each in reversed(order):
         value = evaluator(each.expression)
         known = [(value(row.values), row) for row in found]
         there = [pair for pair in known if pair[0] is not None]
         there.sort(key=lambda pair: sortable(pair[0]), reverse=each.descending)
-        found = [row for _, row in there] + [row for shown, row in known if shown is None]
+        unknown = [row for shown, row in known if shown is None]
+        found = [*unknown, *(row for _, row in there)] if each.nulls_first else [*(row for _, row in there), *unknown]
     return found
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either, family
 from dither.query.functions.registry import WORDS, check_depth, known, typed
-from dither.query.nodes import Across, Call, Expression, Named, Order, Outer
+from dither.query.nodes import Across, Call, Expression, Frame, Named, Order, Outer
 
 NUMBER, ANY, WHOLE = "number", "any", "whole"
 
@@ -67,6 +67,16 @@ KINDS: Mapping[str, Kind] = {
     "nth_value": Kind(("NTH_VALUE",), (ANY, WHOLE), 2, framed=True),
 }
 BY_WORD: Mapping[str, str] = {word: name for name, kind in KINDS.items() for word in kind.words}
+
+
+def resolve_above(above: Sequence[Outer], columns: Sequence[Facts]) -> tuple[tuple[Outer, ...], tuple[Facts, ...]]:
+    """Checks and types SELECTs around a table with these columns, the innermost first. Returns them with the facts of the last
+    one's outputs."""
+    resolved, found = [], tuple(columns)
+    for outer in above:
+        checked, found = resolve_outer(outer, found)
+        resolved.append(checked)
+    return tuple(resolved), found
 
 
 def resolve_outer(outer: Outer, columns: Sequence[Facts]) -> tuple[Outer, tuple[Facts, ...]]:
@@ -137,11 +147,24 @@ def _across(across: Across, scope: Mapping[str, Facts]) -> Across:
         facts(each, scope)
     return replace(
         across,
+        frame=_frame(across, scope),
         arguments=arguments,
         where=_condition(across.where, scope, "FILTER"),
         partition=tuple(typed(each, scope) for each in across.partition),
         order=_typed_order(across.order, scope),
     )
+
+
+def _frame(across: Across, scope: Mapping[str, Facts]) -> Frame | None:
+    """Checks and types the values at which a frame of RANGE begins and ends."""
+    frame = across.frame
+    if frame is None or frame.kind != "range":
+        return frame
+    for each in (frame.first, frame.last):
+        if each is not None:
+            facts(each, scope)
+    first, last = (None if each is None else typed(each, scope) for each in (frame.first, frame.last))
+    return replace(frame, first=first, last=last)
 
 
 def _typed_order(order: Sequence[Order], scope: Mapping[str, Facts]) -> tuple[Order, ...]:
