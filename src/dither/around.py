@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from dither.answer import Answer, Quote
 from dither.exact.numbers import Number
+from dither.planning.consistent import Consistent
 from dither.planning.outer import compute_all
 from dither.planning.outputs import Table, outputs, passed_names
 from dither.planning.plan import Field, fields_around
-from dither.planning.rows import Row, Rows
-from dither.planning.stack import moved, traced
+from dither.planning.rows import Group, Row, Rows
+from dither.planning.stack import renumbered, traced
 from dither.planning.symbols import Margins, Release, leaves
 from dither.query.functions.base import Facts
 from dither.query.nodes import Outer
@@ -51,13 +53,32 @@ class Around(Stacked):
 
     def margins(self, confidence: Number | None = None) -> dict[str, list[float | None]]:
         """Returns a margin per row for each noisy column; 0 where a value is public."""
-        every = Margins(releases(self), self._confidence(confidence)).all(self.table.sources, self.rows, len(self.columns))
+        every = self._every(self._confidence(confidence))
         wide: dict[str, list[float | None]] = {}
         for column, field in enumerate(self.schema):
             if field.noisy:
                 public = [sources[column] is None for sources in self.table.sources]
                 wide[field.name] = [0.0 if plain else each for plain, each in zip(public, every[column], strict=True)]
         return wide
+
+    def _every(self, confidence: Fraction) -> list[list[float | None]]:
+        """Returns the margins of all columns. Of a consistent table, only counts that are passed on have some."""
+        every = releases(self)
+        if not self.is_consistent:
+            return Margins(every, confidence).all(self.table.sources, self.rows, len(self.columns))
+        each = [Consistent(one.plan, one.noisy, confidence) for one in every]
+        return [
+            [
+                each[source.release].of(source, row[column]) if isinstance(source, Group) else None
+                for row, sources in zip(self.rows, self.table.sources, strict=True)
+                for source in (sources[column],)
+            ]
+            for column in range(len(self.columns))
+        ]
+
+    def consistent(self) -> Stacked:
+        """Returns what the SELECTs compute from consistent counts of each part."""
+        return around(_inside(self).consistent(), self.stack.above)
 
     def ranks(self, confidence: Number | None = None) -> dict[str, float]:
         """Returns how many rows' worth the rank of each quantile column may be off."""
@@ -126,7 +147,7 @@ def table_of(answer: Answer) -> Rows:
     tables = [table_of(part) for part in answer.parts]
     first, rows = 0, []
     for part, table in zip(answer.parts, tables, strict=True):
-        rows.append(moved(table.rows, answer.columns, first))
+        rows.append(renumbered(table.rows, answer.columns, first))
         first += len(list(_leaves(part)))
     names = [part.columns for part in answer.parts]
     return answer.stack.put(tables, names, [rows[part][row] for part, row in answer.picked])

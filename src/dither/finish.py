@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from dither.answer import Answer, Quote
 from dither.answers import Answers
 from dither.around import around, around_quote
 from dither.planning.auto import Auto
+from dither.planning.levels import Levels
 from dither.planning.outputs import Noisy, Table
 from dither.planning.plan import Plan
 from dither.planning.price import Price
@@ -17,9 +19,9 @@ from dither.planning.several import Several
 from dither.planning.stack import Stack, pick_levels, pick_union
 from dither.planning.terms import Terms
 from dither.query.nodes import Query
-from dither.query.union import Results, leaves
+from dither.query.union import Results, Together, leaves
 from dither.session import Paid
-from dither.stacked import Stacked, StackedQuote, put_together
+from dither.stacked import Picked, Stacked, StackedQuote, put_together
 
 Tables = Callable[[Plan, Noisy], Table]
 
@@ -66,11 +68,21 @@ def _put(node: Query | Results, answers: Iterator[Answer], terms: Terms, paid: P
     if isinstance(node, Query):
         return next(answers)
     parts = tuple(_put(part, answers, terms, paid, total) for part in node.parts)
-    picked = pick_union(node.together, [part.table for part in parts])
+    pick = partial(_pick_union, node.together)
+    picked = pick(parts)
     shown = (_first(parts[0].program), parts[0].released, put_together(parts, picked), terms.confidence, paid.receipt, total)
     stack = Stack.of_union(node.together, ())
-    made = Stacked(*shown, paid.stored is not None, str, _chosen(parts), parts, tuple(picked), stack)
+    made = Stacked(*shown, paid.stored is not None, str, _chosen(parts), parts, tuple(picked), stack, pick)
     return around(made, node.above)
+
+
+def _pick_union(together: Together, parts: Sequence[Answer]) -> Picked:
+    return pick_union(together, [part.table for part in parts])
+
+
+def _pick_levels(batch: Batch, levels: Levels, parts: Sequence[Answer]) -> Picked:
+    own, tables = [part.noisy for part in parts], [part.table for part in parts]
+    return pick_levels(levels, batch.plans[: batch.own], own, tables, all(part.is_consistent for part in parts))
 
 
 def _first(program: Batch) -> Batch:
@@ -112,8 +124,9 @@ def answer_of(table: Tables, program: Batch | Auto, terms: Terms, paid: Paid) ->
     for part, noisy in zip(batch.each_level, own, strict=True):
         shown = (part, (noisy,), table(part.plans[0], noisy), terms.confidence, paid.receipt, part.total)
         parts.append(Answer(*shown, replayed))
-    picked = pick_levels(batch.levels, batch.plans[: batch.own], own, [part.table for part in parts])
+    pick = partial(_pick_levels, batch, batch.levels)
+    picked = pick(parts)
     shown = (batch, tuple(released), put_together(parts, picked), terms.confidence, paid.receipt, program.total)
     stack = Stack.of_levels(batch.levels)
-    made = Stacked(*shown, replayed, paid.left, chosen, tuple(parts), tuple(picked), replace(stack, above=()))
+    made = Stacked(*shown, replayed, paid.left, chosen, tuple(parts), tuple(picked), replace(stack, above=()), pick)
     return around(made, stack.above)

@@ -7,8 +7,9 @@ has the SELECTs around them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as stored
 from functools import cached_property
 
 from dither.answer import Answer, Quote, left_out_lines
@@ -20,6 +21,7 @@ from dither.planning.stack import PLAIN, Stack
 from dither.query.nodes import Literal
 
 Picked = Sequence[tuple[int, int]]  # a part, and a row of it
+Pick = Callable[[Sequence[Answer]], Picked]
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,6 +63,13 @@ class Stacked(Answer):
     parts: tuple[Answer, ...] = ()
     picked: tuple[tuple[int, int], ...] = ()
     stack: Stack = PLAIN
+    pick: Pick = stored(default=lambda parts: (), compare=False)  # which rows of the parts are shown
+
+    def consistent(self) -> Stacked:
+        """Returns the answer with the counts of each part made consistent: each grouping set, each SELECT of a UNION."""
+        parts = tuple(part.consistent() for part in self.parts)
+        picked = tuple(self.pick(parts))
+        return replace(self, parts=parts, picked=picked, table=put_together(parts, picked), is_consistent=True)
 
     def margins(self, confidence: Number | None = None) -> dict[str, list[float | None]]:
         """Returns a margin per row for each column that is noisy in some part; 0 where it is not."""

@@ -96,7 +96,6 @@ def test_units_of_both_parts_are_named(survey: dt.Curator) -> None:
         ("SELECT COUNT(*) AS n FROM t UNION ALL SELECT COUNT(*) FROM nothing", "no table nothing"),
         ("SELECT COUNT(*) AS n FROM t UNION ALL SELECT SUM(u) FROM t", "has no bounds"),
         ("SELECT COUNT(*) AS n FROM t UNION ALL SELECT SUM(x) FROM t ORDER BY x", "none of its columns"),
-        ("SELECT COUNT(*) AS n FROM t UNION ALL (SELECT SUM(x) FROM t UNION SELECT AVG(x) FROM t)", "in parentheses"),
         ("SELECT COUNT(*) AS n FROM t" + " UNION ALL SELECT COUNT(*) FROM t" * 64, "at most 64"),
     ],
 )

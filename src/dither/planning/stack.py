@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dither.planning.consistent import counts
 from dither.planning.levels import Levels
 from dither.planning.outer import compute_all, opened
 from dither.planning.outputs import Noisy, Table, arranged, outputs, rows_of
@@ -72,38 +73,42 @@ def traced(plan: Plan, table: Table | None = None) -> Rows:
     return replace(finished, rows=tuple(rows))
 
 
-def moved(rows: Sequence[Row], names: Sequence[str], by: int) -> list[Row]:
+def renumbered(rows: Sequence[Row], names: Sequence[str], by: int) -> list[Row]:
     """Returns the rows of a part under other names, with the numbers of their releases that much higher."""
     memo: dict[int, list[Part]] = {}
     found = []
     for row in rows:
         renamed = dict(zip(row.values, names, strict=True))
         values = {renamed[name]: value for name, value in row.values.items()}
-        found.append(Row(values, {renamed[name]: _moved(source, by, memo) for name, source in row.sources.items()}))
+        found.append(Row(values, {renamed[name]: _renumbered(source, by, memo) for name, source in row.sources.items()}))
     return found
 
 
-def _moved(source: Source, by: int, memo: dict[int, list[Part]]) -> Source:
+def _renumbered(source: Source, by: int, memo: dict[int, list[Part]]) -> Source:
     if not by:
         return source
     if isinstance(source, Group):
         return replace(source, release=source.release + by)
     if isinstance(source, Made):
-        return replace(source, parts={name: _moved(part, by, memo) for name, part in source.parts.items()})
+        return replace(source, parts={name: _renumbered(part, by, memo) for name, part in source.parts.items()})
     if isinstance(source, (Total, Extreme)):
         if id(source.parts) not in memo:  # running totals share their parts
-            parts = [each if isinstance(each, (int, float)) else _moved(each, by, memo) for each in source.parts]
+            parts = [each if isinstance(each, (int, float)) else _renumbered(each, by, memo) for each in source.parts]
             memo[id(source.parts)] = parts
         return replace(source, parts=memo[id(source.parts)])
     return source
 
 
-def pick_levels(levels: Levels, plans: Sequence[Plan], released: Sequence[Noisy], tables: Sequence[Table]) -> list[Place]:
-    """Returns the rows of all grouping sets in the order that the question asks for, and no more than its LIMIT."""
+def pick_levels(
+    levels: Levels, plans: Sequence[Plan], released: Sequence[Noisy], tables: Sequence[Table], consistent: bool = False
+) -> list[Place]:
+    """Returns the rows of all grouping sets in the order that the question asks for, and no more than its LIMIT. `consistent`:
+    by consistent counts."""
     places = _all(tables)
     values: dict[Place, list[Any]] = {}
     for number, (plan, noisy, table) in enumerate(zip(plans, released, tables, strict=True)):
-        rows = rows_of(plan, noisy)
+        moved: dict[str, list[Any]] = dict(counts(plan, noisy)) if consistent else {}
+        rows = rows_of(plan, noisy, moved)
         orders = [evaluator(each.expression) for each in plan.query.order]
         for row, place in enumerate(table.places):
             values[number, row] = [order(rows[place]) for order in orders]
