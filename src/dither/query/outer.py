@@ -161,8 +161,13 @@ def _frame(across: Across, scope: Mapping[str, Facts]) -> Frame | None:
     if frame is None or frame.kind != "range":
         return frame
     for each in (frame.first, frame.last):
-        if each is not None:
-            facts(each, scope)
+        if each is None:
+            continue
+        ordered = across.order[0].expression
+        if (kind := facts(ordered, scope).kind) not in ("int", "real", "date", "timestamp"):
+            what = f"A distance between values needs numbers or dates to order by, and this is {WORDS[kind]}."
+            raise QueryError(what, span=ordered.span, fix="write ROWS BETWEEN 6 PRECEDING AND CURRENT ROW.")
+        facts(each, scope)
     first, last = (None if each is None else typed(each, scope) for each in (frame.first, frame.last))
     return replace(frame, first=first, last=last)
 

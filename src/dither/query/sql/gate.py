@@ -451,8 +451,9 @@ def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> No
 def _check_window_words(text: str, tokens: Sequence[Token], tree: exp.Expr) -> None:
     """Refuses IGNORE, RESPECT and GROUPS where sqlglot dropped them. `tokens`: those without a place in the tree."""
     groups = [spec for spec in tree.find_all(exp.WindowSpec) if str(spec.args.get("kind")).upper() == "GROUPS"]
-    read = {"IGNORE": len(list(tree.find_all(exp.IgnoreNulls))), "RESPECT": len(list(tree.find_all(exp.RespectNulls)))}
-    for word, count in {**read, "GROUPS": len(groups)}.items():
+    nulls = [node for node in tree.find_all(exp.IgnoreNulls, exp.RespectNulls) if node.find_ancestor(exp.Window) is not None]
+    ignored = sum(isinstance(node, exp.IgnoreNulls) for node in nulls)
+    for word, count in {"IGNORE": ignored, "RESPECT": len(nulls) - ignored, "GROUPS": len(groups)}.items():
         written = [token for token in tokens if token.token_type is TokenType.VAR and token.text.upper() == word]
         if len(written) != count:
             span = _span(written[-1]) if written else None

@@ -22,11 +22,9 @@ def read_results(tree: exp.Union, scope: Scope, read: Read) -> Results:
     """Reads a UNION; `read` reads its parts."""
     only(scope, tree, "this expression distinct with_ order limit offset", "UNION")
     written, distinct = _parts(tree)
+    _check_count(len(written), written, scope)
     parts = tuple(read(each) for each in written)
-    count = sum(len(leaves(part)) for part in parts)
-    if count > MOST_PARTS:
-        what = f"This UNION has {count} parts, and at most {MOST_PARTS} are put together."
-        raise refuse(scope, written[-1], what, "ask several questions.")
+    _check_count(sum(len(leaves(part)) for part in parts), written, scope)
     names = columns_of(parts[0])
     for each, part in zip(written, parts, strict=True):
         if len(columns_of(part)) != len(names):
@@ -34,6 +32,12 @@ def read_results(tree: exp.Union, scope: Scope, read: Read) -> Results:
             raise refuse(scope, each, what, "select as many columns in each part; NULL stands for one that a part lacks.")
     order = _order(tree, names, scope)
     return Results(parts, Together(tuple(distinct), order, read_limit(tree, scope), read_offset(tree, scope)))
+
+
+def _check_count(count: int, written: Sequence[exp.Expr], scope: Scope) -> None:
+    if count > MOST_PARTS:
+        what = f"This UNION has {count} parts, and at most {MOST_PARTS} are put together."
+        raise refuse(scope, written[-1], what, "ask several questions.")
 
 
 def _parts(tree: exp.Expr) -> tuple[list[exp.Expr], list[bool]]:
