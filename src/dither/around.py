@@ -53,7 +53,7 @@ class Around(Stacked):
 
     def margins(self, confidence: Number | None = None) -> dict[str, list[float | None]]:
         """Returns a margin per row for each noisy column; 0 where a value is public."""
-        every = self._every(self._confidence(confidence))
+        every = self._every(self.at_confidence(confidence))
         wide: dict[str, list[float | None]] = {}
         for column, field in enumerate(self.schema):
             if field.noisy:
