@@ -55,10 +55,18 @@ QUERY = (
     Mutant(
         "margin-of-a-chosen-total",
         "a total of the groups that noise chose gets a margin",
-        "planning/outer.py",
+        "planning/rows.py",
         "return self.chosen or counting or by_order or",
         "return counting or by_order or",
         "tests/planning/test_outer.py::test_no_margin_is_stated_where_noise_decides_what_is_combined",
+    ),
+    Mutant(
+        "shared-noise-taken-for-independent",
+        "noise that two parts of a UNION may share is taken for independent",
+        "planning/symbols.py",
+        "if len(set(programs.values())) < len(programs):",
+        "if not programs:",
+        "tests/planning/test_around.py::test_noise_that_may_be_shared_in_another_order_is_not_taken_for_independent",
     ),
     Mutant(
         "share-of-another-group",
@@ -96,8 +104,8 @@ QUERY = (
         "order-puts-null-first",
         "ORDER BY puts groups without a value first",
         "planning/outputs.py",
-        "return [place for place, _ in known] + [place for place, value in zip(places, values, strict=True) if value is None]",
-        "return [place for place, value in zip(places, values, strict=True) if value is None] + [place for place, _ in known]",
+        "return [*unknown, *(place for place, _ in known)] if nulls_first else",
+        "return [*unknown, *(place for place, _ in known)] if not nulls_first else",
         "tests/planning/test_finish.py::test_order_by_puts_null_last_either_way",
     ),
     Mutant(

@@ -207,13 +207,13 @@ class Answer:
         intervals. None if no margin can be stated, as for LN of a difference. The margin of a quantile is released with it and
         holds with 99 %; at a higher confidence it is what the bounds allow. See also `ranks`.
         """
-        level = self._confidence(confidence)
+        level = self.at_confidence(confidence)
         wide = margins(self.plan, self.noisy, self.table, level)
         return consistent_margins(self.plan, self.noisy, self.table, wide, level) if self.is_consistent else wide
 
     def ranks(self, confidence: Number | None = None) -> dict[str, float]:
         """Returns how many rows' worth the rank of each quantile column may be off."""
-        return ranks(self.plan, self._confidence(confidence))
+        return ranks(self.plan, self.at_confidence(confidence))
 
     def may_be_empty(self) -> dict[str, list[bool]]:
         """Returns for each noisy column whether the group of a row may be too small: a mean of no rows is undefined."""
@@ -225,7 +225,8 @@ class Answer:
         question or the catalog turned the estimate off."""
         return self.program.left_out(self.released, self.confidence)
 
-    def _confidence(self, confidence: Number | None) -> Fraction:
+    def at_confidence(self, confidence: Number | None) -> Fraction:
+        """Returns a confidence, checked; by default that of the answer."""
         if confidence is None:
             return self.confidence
         return between(confidence, "confidence", 0, 1, open_low=True, open_high=True)

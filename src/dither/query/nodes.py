@@ -375,10 +375,11 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Order:
-    """Sorts the noisy result by an output expression."""
+    """Sorts the noisy result by an output expression. NULLs come last, or first if `nulls_first`."""
 
     expression: Expression
     descending: bool = False
+    nulls_first: bool = False
 
 
 def grouping_mark(number: int) -> str:
@@ -388,16 +389,24 @@ def grouping_mark(number: int) -> str:
 
 @dataclass(frozen=True)
 class Frame:
-    """ROWS BETWEEN start AND end, counted from the current row (-2: 2 PRECEDING). None: UNBOUNDED."""
+    """ROWS BETWEEN start AND end, counted from the current row (-2: 2 PRECEDING). None: UNBOUNDED.
+
+    `kind`: "rows"; "groups", which counts rows that ORDER BY does not tell apart as one; or "range", which is about values: 0
+    is the value of the current row, and `first` and `last` are the values where a frame with a distance begins and ends.
+    """
 
     start: int | None
     end: int | None
+    kind: str = "rows"
+    first: Expression | None = None
+    last: Expression | None = None
 
 
 @dataclass(frozen=True)
 class Across:
     """An aggregate or a window function. Without `frame` and with `order`, the frame ends with the peers of the current row;
-    without both it is the whole partition. An aggregate of a group has neither partition nor order."""
+    without both it is the whole partition. An aggregate of a group has neither partition nor order. `skips_nulls`: rows where
+    the argument is NULL are passed over (IGNORE NULLS)."""
 
     name: str
     function: str
@@ -406,6 +415,7 @@ class Across:
     partition: tuple[Expression, ...] = ()
     order: tuple[Order, ...] = ()
     frame: Frame | None = None
+    skips_nulls: bool = False
     span: Span = field(default=None, compare=False)
 
     @property

@@ -19,7 +19,7 @@ from dither.errors import QueryError
 from dither.query.functions.base import Facts, either, family
 from dither.query.functions.fitting import fit
 from dither.query.functions.registry import WORDS, check_depth, known, typed
-from dither.query.nodes import Across, Call, Expression, Lookup, Named, Order, Outer
+from dither.query.nodes import Across, Call, Expression, Frame, Lookup, Named, Order, Outer
 
 NUMBER, ANY, WHOLE = "number", "any", "whole"
 
@@ -68,6 +68,16 @@ KINDS: Mapping[str, Kind] = {
     "nth_value": Kind(("NTH_VALUE",), (ANY, WHOLE), 2, framed=True),
 }
 BY_WORD: Mapping[str, str] = {word: name for name, kind in KINDS.items() for word in kind.words}
+
+
+def resolve_above(above: Sequence[Outer], columns: Sequence[Facts]) -> tuple[tuple[Outer, ...], tuple[Facts, ...]]:
+    """Checks and types SELECTs around a table with these columns, the innermost first. Returns them with the facts of the last
+    one's outputs."""
+    resolved, found = [], tuple(columns)
+    for outer in above:
+        checked, found = resolve_outer(outer, found)
+        resolved.append(checked)
+    return tuple(resolved), found
 
 
 def resolve_outer(outer: Outer, columns: Sequence[Facts]) -> tuple[Outer, tuple[Facts, ...]]:
@@ -152,11 +162,29 @@ def _across(across: Across, scope: Mapping[str, Facts]) -> Across:
         arguments = (pair.arguments[0], arguments[1], pair.arguments[1]) if isinstance(pair, Call) else arguments
     return replace(
         across,
+        frame=_frame(across, scope),
         arguments=arguments,
         where=_condition(across.where, scope, "FILTER"),
         partition=tuple(_fitted(each, scope) for each in across.partition),
         order=_typed_order(across.order, scope),
     )
+
+
+def _frame(across: Across, scope: Mapping[str, Facts]) -> Frame | None:
+    """Checks and types the values at which a frame of RANGE begins and ends."""
+    frame = across.frame
+    if frame is None or frame.kind != "range":
+        return frame
+    for each in (frame.first, frame.last):
+        if each is None:
+            continue
+        ordered = across.order[0].expression
+        if (kind := facts(ordered, scope).kind) not in ("int", "real", "date", "timestamp"):
+            what = f"A distance between values needs numbers or dates to order by, and this is {WORDS[kind]}."
+            raise QueryError(what, span=ordered.span, fix="write ROWS BETWEEN 6 PRECEDING AND CURRENT ROW.")
+        facts(each, scope)
+    first, last = (None if each is None else typed(each, scope) for each in (frame.first, frame.last))
+    return replace(frame, first=first, last=last)
 
 
 def _typed_order(order: Sequence[Order], scope: Mapping[str, Facts]) -> tuple[Order, ...]:

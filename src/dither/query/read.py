@@ -11,12 +11,12 @@ from dither.errors import ArgumentError, Fix, Name, Python, QueryError
 from dither.query.fluent import FluentQuestion
 from dither.query.nodes import Query
 from dither.query.resolve.relations import Resolved, resolve
+from dither.query.resolve.union import resolve_results
 from dither.query.show import show_query
 from dither.query.sql.gate import parameters, written_out
 from dither.query.sql.parameters import Params, read_params
-from dither.query.sql.select import parse
-from dither.query.sql.union import parse_union
-from dither.query.union import Together
+from dither.query.sql.select import parse, parse_union
+from dither.query.union import Results
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,13 @@ def read(question: Question, catalog: Catalog) -> Resolved:
     )
 
 
-def read_union(question: Question, catalog: Catalog) -> tuple[list[Resolved], Together] | None:
-    """The resolved parts of a question that puts private results together, and how; None for other questions."""
+def read_union(question: Question, catalog: Catalog) -> tuple[list[Resolved], Results] | None:
+    """The resolved questions that a question puts together, and how; None for other questions."""
     params = question.params if isinstance(question, WithParams) else None
     results = parse_union(text_of(question), catalog, params) if isinstance(question, (str, WithParams)) else None
     if results is None:
         return None
-    return [resolve(part, catalog, text_of(question)) for part in results.parts], results.together
+    return resolve_results(results, catalog, text_of(question))
 
 
 def text_of(question: Question) -> str:

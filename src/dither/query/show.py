@@ -202,7 +202,7 @@ def _ending(query: Query | Outer) -> list[str]:
 
 
 def _order(order: tuple[Order, ...]) -> str:
-    return ", ".join(_node(each.expression) + " desc" * each.descending for each in order)
+    return ", ".join(map(_sort, order))
 
 
 def _outer(outer: Outer) -> list[str]:
@@ -233,8 +233,10 @@ def show_across(node: Across) -> str:
     parts += [f"by [{', '.join(map(_node, node.partition))}]"] if node.partition else []
     parts += [f"order [{_order(node.order)}]"] if node.order else []
     if node.frame is not None:
-        start, end = ("unbounded" if each is None else str(each) for each in (node.frame.start, node.frame.end))
-        parts.append(f"rows {start} to {end}")
+        ends = ((node.frame.start, node.frame.first), (node.frame.end, node.frame.last))
+        start, end = (_node(at) if at is not None else "unbounded" if by is None else str(by) for by, at in ends)
+        parts.append(f"{node.frame.kind} {start} to {end}")
+    parts += ["ignore nulls"] if node.skips_nulls else []
     return " ".join(parts)
 
 
@@ -285,7 +287,7 @@ def show_window(node: Window) -> str:
     return f"{node.name} = {node.function}({inner}) over ({parts.strip()})"
 
 
-def _sort(key: Sort) -> str:
+def _sort(key: Sort | Order) -> str:
     return _node(key.expression) + " desc" * key.descending + " nulls first" * key.nulls_first
 
 

@@ -55,6 +55,10 @@ OVER_GROUPS = (
     "RANK() OVER (ORDER BY a0 DESC) AS w",
     "SUM(a0) OVER (ORDER BY 1 ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS w",
     "LAG(a0, 1, 0) OVER (ORDER BY a0) AS w",
+    "LAG(a0 IGNORE NULLS) OVER (ORDER BY k NULLS FIRST) AS w",
+    "SUM(a0) OVER (ORDER BY k GROUPS 1 PRECEDING) AS w",
+    "SUM(a0) OVER (ORDER BY a0 RANGE BETWEEN 5 PRECEDING AND 1 FOLLOWING) AS w",
+    "RANK() OVER (PARTITION BY GROUPING(k) ORDER BY a0) AS w",
 )
 AROUND = (
     "SELECT MAX(a0) AS m, MIN(a0) AS l, COUNT(*) AS c FROM (...)",
@@ -291,7 +295,7 @@ class Maker:
             made = replace(made, windows=windows, around=self.pick("", *AROUND, around))
         elif kind < 0.3:
             made = replace(made, union=self.pick(" UNION ALL ", " UNION ") + str(replace(made, having="", tail="", where="")))
-            made = replace(made, where=self.condition())
+            made = replace(made, where=self.condition(), around=self.pick("", *AROUND))
         return replace(made, mutilated=self.mutilated(str(made))) if self.rng.random() < mutilate else made
 
     def looked_up(self, key: str) -> str:

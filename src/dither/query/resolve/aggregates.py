@@ -22,13 +22,12 @@ from dither.query.nodes import (
     Column,
     Expression,
     Named,
-    Order,
     Outer,
     Query,
     grouping_mark,
     words_of,
 )
-from dither.query.outer import resolve_outer
+from dither.query.outer import resolve_above
 from dither.query.resolve.shapes import BY_UNIT, Dependence, Shape
 
 
@@ -250,7 +249,7 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
         query,
         outputs=tuple(Named(each.name, typed(each.expression, result)) for each in query.outputs),
         having=having,
-        order=tuple(Order(typed(each.expression, result), each.descending) for each in query.order),
+        order=tuple(replace(each, expression=typed(each.expression, result)) for each in query.order),
         above=_above(query, result),
     )
 
@@ -258,11 +257,16 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
 def _above(query: Query, scope: Mapping[str, Facts]) -> tuple[Outer, ...]:
     """Checks and types the SELECTs around it, from the inside out."""
     found = tuple(facts(each.expression, scope).without_domain() for each in query.outputs)
-    resolved = []
-    for outer in query.above:
-        checked, found = resolve_outer(outer, found)
-        resolved.append(checked)
-    return tuple(resolved)
+    return resolve_above(query.above, found)[0]
+
+
+def answer_facts(query: Query, scope: Mapping[str, Facts]) -> tuple[Facts, ...]:
+    """Returns the facts of the columns of a resolved question's answer. `scope`: those of the columns of its source."""
+    found = {key.name: facts(key.expression, scope) for key in query.keys}
+    found |= _of_sets(query, found)
+    found |= {each.name: _noisy(each, scope) for each in query.aggregates}
+    outputs = tuple(facts(each.expression, found).without_domain() for each in query.outputs)
+    return resolve_above(query.above, outputs)[1]
 
 
 def _of_sets(query: Query, keys: Mapping[str, Facts]) -> dict[str, Facts]:

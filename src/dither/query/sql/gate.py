@@ -439,7 +439,8 @@ def with_hint(error: QueryError, text: str, names: Iterable[str]) -> QueryError:
 
 _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER})
 _FRAMES = frozenset({"UNBOUNDED", "PRECEDING", "FOLLOWING", "CURRENT"})
-_UNMARKED = frozenset({"CAST", "TRY_CAST", "EXTRACT", "WITHIN", "GROUP", "NULLS", "LAST"}) | _FRAMES
+_WINDOWS = frozenset({"IGNORE", "RESPECT", "GROUPS"})  # words of windows, which are in the tree without a place
+_UNMARKED = frozenset({"CAST", "TRY_CAST", "EXTRACT", "WITHIN", "GROUP", "NULLS", "LAST"}) | _FRAMES | _WINDOWS
 
 
 def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> None:
@@ -457,6 +458,7 @@ def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> No
         part = part or (token.token_type is TokenType.NUMBER and index > 0 and tokens[index - 1].token_type is TokenType.DOT)
         if token.token_type in _NAMES and token.start not in marked and token.text.upper() not in _UNMARKED and not part:
             raise QueryError(f"{token.text[:40]} has no meaning here.", text=text, span=_span(token), fix="leave it out.")
+    _check_window_words(text, [token for token in tokens if token.start not in marked], tree)
     spans = [token for token in tokens if token.token_type is TokenType.INTERVAL]
     if len(spans) != len(list(tree.find_all(exp.Interval))):
         raise QueryError("This INTERVAL cannot be read.", text=text, span=_span(spans[-1]), fix="write INTERVAL 3 MONTH.")
@@ -471,6 +473,18 @@ def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> No
         raise QueryError(
             f"{word} has no meaning here.", text=text, span=_span(sets[-1]), fix=f"write it in GROUP BY: {word} (a, b)."
         )
+
+
+def _check_window_words(text: str, tokens: Sequence[Token], tree: exp.Expr) -> None:
+    """Refuses IGNORE, RESPECT and GROUPS where sqlglot dropped them. `tokens`: those without a place in the tree."""
+    groups = [spec for spec in tree.find_all(exp.WindowSpec) if str(spec.args.get("kind")).upper() == "GROUPS"]
+    nulls = [node for node in tree.find_all(exp.IgnoreNulls, exp.RespectNulls) if node.find_ancestor(exp.Window) is not None]
+    ignored = sum(isinstance(node, exp.IgnoreNulls) for node in nulls)
+    for word, count in {"IGNORE": ignored, "RESPECT": len(nulls) - ignored, "GROUPS": len(groups)}.items():
+        written = [token for token in tokens if token.token_type is TokenType.VAR and token.text.upper() == word]
+        if len(written) != count:
+            span = _span(written[-1]) if written else None
+            raise QueryError(f"{word} has no meaning here.", text=text, span=span, fix="leave it out.")
 
 
 def _check_depth(text: str, tree: exp.Expr) -> None:

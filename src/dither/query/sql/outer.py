@@ -23,10 +23,13 @@ from dither.query.sql.pivot import by_both_keys, pivot
 from dither.query.sql.public import Public
 from dither.query.sql.subqueries import group, output_name, rows, star_fields
 from dither.query.sql.tables import Context, cte_name
+from dither.query.sql.union import read_results
 from dither.query.sql.windows import Windows, is_fold, read_call
+from dither.query.union import Results, columns_of
 from dither.text import folded
 
 Private = Callable[[exp.Expr, Context], Query]  # reads the SELECT that aggregates people
+Read = Query | Results  # what is read: a question, or results that UNION puts together
 _SHAPE = "expressions from_ joins where group having qualify windows order limit offset with_ distinct"
 
 
@@ -74,9 +77,11 @@ def is_noisy(tree: exp.Expr, names: Names) -> bool:
     tree = bare(tree)
     if isinstance(tree, exp.Pivot):
         return True
-    if not isinstance(tree, exp.Select):
+    if not isinstance(tree, (exp.Select, exp.Union)):
         return False
     names = names.with_ctes(tree)
+    if isinstance(tree, exp.Union):
+        return is_noisy(tree.this, names) or is_noisy(tree.expression, names)
     if any(names.find(each) is not None for each in _sources(tree)):
         return True
     clauses = [tree.args.get("group"), tree.args.get("having")]
@@ -96,11 +101,14 @@ def _sources(tree: exp.Select) -> list[exp.Expr]:
     return [*first, *(join.this for join in tree.args.get("joins") or ())]
 
 
-def read_question(tree: exp.Expr, names: Names, private: Private) -> Query:
+def read_question(tree: exp.Expr, names: Names, private: Private) -> Read:
     """Reads a question from the inside out: the SELECT that aggregates people, then each SELECT around it."""
     tree = bare(tree)
     if isinstance(tree, exp.Pivot):
         return _pivot_statement(tree, names.with_ctes(tree), private)
+    if isinstance(tree, exp.Union):
+        inside = names.with_ctes(tree)
+        return read_results(tree, names.context.scope, lambda part: read_question(part, inside, private))
     if not isinstance(tree, exp.Select):
         return private(tree, names.context)
     names = names.with_ctes(tree)
@@ -111,9 +119,7 @@ def read_question(tree: exp.Expr, names: Names, private: Private) -> Query:
     scope = names.context.scope
     only(scope, tree, _SHAPE, "SELECT")
     _check_joins(tree, scope)
-    parts = [
-        _alone(_source(item, *each, private), item, scope) for item, each in zip(items, found, strict=True) if each is not None
-    ]
+    parts = [_source(item, *each, private) for item, each in zip(items, found, strict=True) if each is not None]
     aliases = [_alias(item, scope, number) for number, item in enumerate(items, start=1)]
     inner = parts[0] if len(parts) == 1 else _together(parts, aliases, items, scope)
     here = Scope(scope.text, _fields(inner, parts, aliases, items, scope))
@@ -123,7 +129,7 @@ def read_question(tree: exp.Expr, names: Names, private: Private) -> Query:
     return replace(inner, above=(*inner.above, *_outers(tree, here, columns_of(inner), names.context)))
 
 
-def _source(item: exp.Expr, tree: exp.Expr, names: Names, private: Private) -> Query:
+def _source(item: exp.Expr, tree: exp.Expr, names: Names, private: Private) -> Read:
     """Reads an item of FROM, with its PIVOT."""
     inner = read_question(tree, names, private)
     for node in item.args.get("pivots") or ():
@@ -131,19 +137,12 @@ def _source(item: exp.Expr, tree: exp.Expr, names: Names, private: Private) -> Q
     return inner
 
 
-def _alone(inner: Query, item: exp.Expr, scope: Scope) -> Query:
-    if inner.sets:
-        what = "A SELECT cannot stand around the rows of several grouping sets."
-        raise refuse(scope, item, what, "ask with one GROUP BY inside, or ask the inner question alone.")
-    return inner
-
-
-def _pivoted(node: exp.Expr, inner: Query, context: Context) -> Query:
+def _pivoted(node: exp.Expr, inner: Read, context: Context) -> Read:
     fields = tuple(Field("", name, name) for name in columns_of(inner))
     return replace(inner, above=(*inner.above, pivot(node, inner, Scope(context.text, fields), context.catalog)))
 
 
-def _pivot_statement(tree: exp.Pivot, names: Names, private: Private) -> Query:
+def _pivot_statement(tree: exp.Pivot, names: Names, private: Private) -> Read:
     if tree.this is None:
         raise refuse(
             names.context.scope, tree, "PIVOT needs a table.", "write PIVOT (SELECT ...) ON x USING SUM(n) GROUP BY k."
@@ -153,11 +152,6 @@ def _pivot_statement(tree: exp.Pivot, names: Names, private: Private) -> Query:
         return _pivoted(tree, read_question(*found, private), names.context)
     select, outside = by_both_keys(tree, names.context.scope)
     return _pivoted(outside, private(select, names.context), names.context)
-
-
-def columns_of(query: Query) -> tuple[str, ...]:
-    """Returns the names of the columns of a question's answer."""
-    return tuple(each.name for each in (query.above[-1].outputs if query.above else query.outputs))
 
 
 def _alias(item: exp.Expr, scope: Scope, number: int) -> str:
@@ -174,7 +168,7 @@ def _alias(item: exp.Expr, scope: Scope, number: int) -> str:
 
 
 def _fields(
-    inner: Query, parts: Sequence[Query], aliases: Sequence[str], items: Sequence[exp.Expr], scope: Scope
+    inner: Read, parts: Sequence[Read], aliases: Sequence[str], items: Sequence[exp.Expr], scope: Scope
 ) -> tuple[Field, ...]:
     """Returns the columns that the SELECT around may name; `alias (a, b)` renames them."""
     names, fields = iter(columns_of(inner)), []
@@ -199,14 +193,20 @@ def _check_joins(tree: exp.Select, scope: Scope) -> None:
             )
 
 
-def _together(parts: Sequence[Query], aliases: Sequence[str], items: Sequence[exp.Expr], scope: Scope) -> Query:
+def _together(results: Sequence[Read], aliases: Sequence[str], items: Sequence[exp.Expr], scope: Scope) -> Query:
     """Returns one question with the aggregates of several over the same rows; conditions become FILTER."""
     if len({folded(alias) for alias in aliases}) < len(aliases):
         raise refuse(scope, items[-1], "Two results here have the same name.", "give one an alias.")
+    parts = [each for each in results if isinstance(each, Query)]
     sources = [_unfiltered(part.source) for part in parts]
-    for part, (source, _), item in zip(parts, sources, items, strict=True):
+    for part, (source, _), item in zip(parts, sources, items, strict=False):
         simple = not part.keys and not part.above and part.having is None and part.limit is None and not part.offset
-        if not simple or source != sources[0][0] or any(each.function == "count_units" for each in part.aggregates):
+        if (
+            len(parts) < len(results)
+            or not simple
+            or source != sources[0][0]
+            or any(each.function == "count_units" for each in part.aggregates)
+        ):
             raise refuse(
                 scope,
                 item,

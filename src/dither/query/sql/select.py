@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
-from dither.query.nodes import Column, Named, Outer, Query
+from dither.query.nodes import Column, Named, Outer, Query, grouping_mark
 from dither.query.sql.aggregates import has_aggregate
 from dither.query.sql.clauses import read_condition, read_limit, read_offset, read_order, read_outputs
 from dither.query.sql.expressions import expression
@@ -25,33 +25,50 @@ from dither.query.sql.public import Public
 from dither.query.sql.subqueries import group, new_context, output_name, rows
 from dither.query.sql.tables import Context
 from dither.query.sql.windows import Windows
+from dither.query.union import Results
 
 _LONGEST_FORM = 400  # the most characters of a whole question in a fix
 
 
 def parse(text: str, catalog: Catalog, params: Mapping[str, Any] | None = None) -> Query:
     """Reads SQL text, with the values of its parameters, into a Query over the catalog's tables."""
+    return _one(_read(text, catalog, params), text)
+
+
+def parse_union(text: str, catalog: Catalog, params: Mapping[str, Any] | None = None) -> Results | None:
+    """Reads SQL text that puts private results together; None if it does not."""
+    if "union" not in text.lower():
+        return None
+    found = _read(text, catalog, params)
+    return found if isinstance(found, Results) else None
+
+
+def _read(text: str, catalog: Catalog, params: Mapping[str, Any] | None) -> Query | Results:
+    """Reads a question: the SELECT that aggregates people, and those around it; or several, put together by UNION."""
     try:
         tree, _ = read(text, params)
     except QueryError as error:
         raise with_hint(error, text, [name for table in catalog.tables.values() for name in table.columns]) from None
     try:
-        return question(tree, new_context(text, catalog))
+        return read_question(tree, Names(new_context(text, catalog)), private_select)
     except RecursionError:
         raise QueryError("The question is nested too deeply.", text=text, fix="ask more simply.") from None
 
 
 def question(tree: exp.Expr, context: Context) -> Query:
-    """Reads a question: the SELECT that aggregates people, and those around it."""
-    return read_question(tree, Names(context), private_select)
+    """Reads one question: the SELECT that aggregates people, and those around it."""
+    return _one(read_question(tree, Names(context), private_select), context.text)
+
+
+def _one(found: Query | Results, text: str) -> Query:
+    if isinstance(found, Results):
+        raise QueryError("Results that UNION puts together are several questions.", text=text, fix="ask its parts one by one.")
+    return found
 
 
 def private_select(tree: exp.Expr, context: Context) -> Query:
     """Reads the SELECT whose aggregates are released with noise."""
     scope = context.scope
-    if isinstance(tree, exp.SetOperation):
-        what = "Noisy results are put together by UNION only where that is the whole question."
-        raise refuse(scope, tree, what, "ask its parts as a list of questions, or ask it alone.")
     if not isinstance(tree, exp.Select):
         raise refuse(scope, tree, "Only a SELECT is answered.", "ask with SELECT.")
     tree = _spread_histogram(tree)
@@ -78,12 +95,11 @@ def private_select(tree: exp.Expr, context: Context) -> Query:
     if not grouping.windows.found and not grouping.public.found:
         rest = (condition, order, limit, offset, tuple(grouping.sets), tuple(grouping.groupings))
         return Query(source.relation, keys, aggregates, outputs, *rest, instead=instead)
-    if grouping.sets:
-        windows = "A window function cannot run over the rows of several grouping sets."
-        what = windows if grouping.windows.found else "A subquery cannot stand beside several grouping sets."
+    sets, groupings, lookups = tuple(grouping.sets), tuple(grouping.groupings), tuple(grouping.public.found)
+    if sets and lookups:
+        what = "A subquery cannot stand beside several grouping sets."
         raise refuse(here, tree.args["group"], what, "ask with one GROUP BY, or leave it out.")
-    names = tuple([key.name for key in keys] + [each.name for each in aggregates])
-    lookups = tuple(grouping.public.found)
+    names = (*(key.name for key in keys), *(each.name for each in aggregates), *map(grouping_mark, range(len(groupings))))
     above = Outer(
         names,
         outputs,
@@ -96,7 +112,10 @@ def private_select(tree: exp.Expr, context: Context) -> Query:
         lookups=lookups,
     )
     columns = tuple(Named(name, Column(name)) for name in names)
-    return Query(source.relation, keys, aggregates, columns, None if lookups else condition, above=(above,), instead=instead)
+    kept = None if lookups else condition
+    return Query(
+        source.relation, keys, aggregates, columns, kept, sets=sets, groupings=groupings, above=(above,), instead=instead
+    )
 
 
 def _spread_histogram(tree: exp.Select) -> exp.Select:
