@@ -53,7 +53,7 @@ def answer_union(table: Tables, several: Several, together: Together, terms: Ter
 
 def _first(program: Batch) -> Batch:
     """Returns the program of the first part, which stands for all, without what the parts say themselves."""
-    return replace(program, levels=None, cuts=replace(program.cuts, parts=(), smallest=()))
+    return replace(program, levels=None, cuts=replace(program.cuts, parts=(), chosen=()))
 
 
 def _chosen(parts: Sequence[Answer]) -> str:
