@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither.catalog.values import Catalog
-from dither.errors import ArgumentError, Fix, Name, Python
+from dither.errors import ArgumentError, Fix, Name, Python, QueryError
 from dither.query.fluent import FluentQuestion
 from dither.query.nodes import Query
+from dither.query.private_forms import with_forms
 from dither.query.resolve.relations import Resolved, resolve
 from dither.query.show import show_query
 from dither.query.sql.gate import written_out
@@ -45,9 +46,9 @@ def with_params(question: Question, params: Params | None) -> Question:
 def read(question: Question, catalog: Catalog) -> Resolved:
     """The resolved query: names, types, legality, and who the unit is."""
     if isinstance(question, str):
-        return resolve(parse(question, catalog), catalog, question)
+        return _read_text(question, catalog, None)
     if isinstance(question, WithParams):
-        return resolve(parse(question.text, catalog, question.params), catalog, question.text)
+        return _read_text(question.text, catalog, question.params)
     if isinstance(question, FluentQuestion):
         return resolve(question.query, catalog, question.text)
     if isinstance(question, Query):
@@ -56,6 +57,14 @@ def read(question: Question, catalog: Catalog) -> Resolved:
         f"A question is SQL text or a fluent question, and this is a {type(question).__name__}.",
         fix=Fix("write {call}.", call=Python('ask("SELECT COUNT(*) FROM people", epsilon="0.1")')),
     )
+
+
+def _read_text(text: str, catalog: Catalog, params: Mapping[str, Any] | None) -> Resolved:
+    """Reads SQL text. A refusal proposes questions that are answered, unless values of parameters would be part of them."""
+    try:
+        return resolve(parse(text, catalog, params), catalog, text)
+    except QueryError as error:
+        raise (error if params else with_forms(error, text, catalog)) from None
 
 
 def read_union(question: Question, catalog: Catalog) -> tuple[list[Resolved], Together] | None:
