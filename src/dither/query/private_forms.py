@@ -151,7 +151,7 @@ def _regrouped(select: exp.Select, kept: dict[str, exp.Expr]) -> exp.Select:
         elif has_aggregate(item):
             shown.append(item.copy())
     if not any(map(has_aggregate, shown)):
-        shown.append(_count())
+        shown.append(_count(of=None if kept else next(iter(_keys(select)), None)))
     made.set("distinct", None)
     made.set("expressions", shown)
     made.set("group", exp.Group(expressions=[each.copy() for each in kept.values()]) if kept else None)
@@ -296,8 +296,10 @@ def _replaced(tree: exp.Expr, old: exp.Expr, new: exp.Expr) -> exp.Expr:
     return whole
 
 
-def _count(name: str = "n") -> exp.Expr:
-    return exp.alias_(exp.Anonymous(this="COUNT", expressions=[exp.Star()]), name)
+def _count(name: str = "n", of: exp.Expr | None = None) -> exp.Expr:
+    """Returns COUNT(*), or COUNT(DISTINCT x) of a column."""
+    counted = exp.Distinct(expressions=[of.copy()]) if isinstance(of, exp.Column) else exp.Star()
+    return exp.alias_(exp.Anonymous(this="COUNT", expressions=[counted]), name)
 
 
 def _number(value: Fraction) -> exp.Expr:
