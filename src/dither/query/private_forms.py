@@ -31,7 +31,6 @@ _BUCKETS = 10  # of a number per person
 _MANY = 10  # rows of a person that a proposed bound of a sum allows for
 _COUNT = 100  # in the place of a count that is not known yet
 _ADDS = ("sum", "avg")
-_ONE_VALUE = ("avg", "mean", "median", "min", "max", "mode", "first", "last", "any_value")
 
 
 def with_forms(error: QueryError, text: str, catalog: Catalog) -> QueryError:
@@ -70,7 +69,7 @@ def _runs(tree: exp.Expr, catalog: Catalog) -> bool:
 
 
 def _of_keys(tree: exp.Expr, span: tuple[int, int], catalog: Catalog) -> list[Form]:
-    found = [each for each in tree.find_all(exp.Select) if any(_covers(key, span) for key in _keys(each))]
+    found = [each for each in tree.find_all(exp.Select) if _key_at(each, span) is not None]
     if not found:
         return []
     select = found[-1]  # the innermost
@@ -81,8 +80,8 @@ def _of_keys(tree: exp.Expr, span: tuple[int, int], catalog: Catalog) -> list[Fo
             words = "by what many people share" if shared.args.get("group") else "of all people together"
             forms.append(Form(words, _text(whole)))
             break
-    key = next(key for key in _keys(select) if _covers(key, span))
-    by_size = _by_size(select, _meant(key, select), catalog)
+    key = _key_at(select, span)
+    by_size = None if key is None else _by_size(select, key, catalog)
     return forms + ([Form("how many there are of each size", _text(by_size))] if by_size is not None else [])
 
 
@@ -90,6 +89,18 @@ def _keys(select: exp.Select) -> list[exp.Expr]:
     group = select.args.get("group")
     listed = list(group.expressions) if group is not None else []
     return listed or (list(select.expressions) if select.args.get("distinct") else [])
+
+
+def _key_at(select: exp.Select, span: tuple[int, int]) -> exp.Expr | None:
+    """Returns the key of a SELECT that is at a place of the text, there or in SELECT."""
+    meant = ((key, _meant(key, select)) for key in _keys(select))
+    return next((found for key, found in meant if _covers(key, span) or _covers(found, span)), None)
+
+
+def _around(node: exp.Expr, span: tuple[int, int]) -> bool:
+    """Returns whether a place of the text begins inside a node."""
+    own = span_of(node)
+    return own is not None and own[0] <= span[0] < own[1]
 
 
 def _covers(node: exp.Expr, span: tuple[int, int]) -> bool:
@@ -170,7 +181,7 @@ def _by_size(select: exp.Select, key: exp.Expr, catalog: Catalog) -> exp.Expr | 
     """Returns how many groups of one person have which number: a histogram of the first aggregate."""
     if not isinstance(key, exp.Column):
         return None
-    item = next((each for each in select.expressions if has_aggregate(each)), _count("rows"))
+    item = next((each for each in select.expressions if has_aggregate(each)), _count("size"))
     name = item.alias_or_name if item.alias_or_name not in ("", key.name) else "size"
     sized = _sized(item.unalias(), exp.column(name), select, catalog)
     for measured in (item.unalias(), _in_whole_numbers(item.unalias())):
@@ -199,7 +210,7 @@ def _sized(aggregate: exp.Expr, column: exp.Expr, select: exp.Select, catalog: C
     if known is None or known.low is None or known.high is None:
         return exp.Anonymous(this="LEAST", expressions=[column, exp.Literal.number(_BUCKETS)])
     low, high = known.low, known.high
-    if _function(aggregate) not in _ONE_VALUE:
+    if _function(aggregate) == "sum":
         low, high = min(low * _MANY, Fraction(0)), max(high * _MANY, Fraction(0))
     ends = [_number(low), _number(high)]
     held = exp.Anonymous(this="CLAMP", expressions=[column, *ends])
@@ -225,7 +236,8 @@ def _argument(aggregate: exp.Expr, select: exp.Select, catalog: Catalog) -> Fact
 
 
 def _of_number(tree: exp.Expr, span: tuple[int, int], catalog: Catalog) -> list[Form]:
-    found = [each for each in tree.find_all(exp.Subquery) if isinstance(each.this, exp.Select) and _covers(each, span)]
+    values = (each for each in tree.find_all(exp.Subquery) if not isinstance(each.parent, (exp.From, exp.Join)))
+    found = [each for each in values if isinstance(each.this, exp.Select) and _around(each, span)]
     if not found or len(found[-1].this.expressions) != 1:
         return []
     inner = found[-1].this
@@ -262,8 +274,10 @@ def _constant(call: exp.Anonymous, asked: exp.Select, catalog: Catalog) -> exp.E
         return exp.Literal.number(_COUNT)
     if known.kind in ("date", "timestamp"):
         return exp.cast(exp.Literal.string(str(datetime.date(2000, 1, 1))), "DATE")
+    if _function(call).startswith("stddev"):
+        return _number(_rounded((known.high - known.low) / 4))
     middle = (known.low + known.high) / 2
-    return _number(_rounded(middle if _function(call) in _ONE_VALUE else middle * _COUNT))
+    return _number(_rounded(middle * _COUNT if _function(call) == "sum" else middle))
 
 
 # --- groups of many people that are joined ----------------------------------------------------------------------------

@@ -93,7 +93,7 @@ def _not_allowed(word: str, call: exp.Anonymous, per_unit: bool, scope: Scope) -
     if per_unit:
         other = ", ".join(sorted(FUNCTIONS[name].words[0] for name in functions() if name != "count_distinct"))
         what = f"{word} cannot be used inside a subquery that aggregates per person."
-        return refuse(scope, call, what, f"use one of {other}.")
+        return refuse(scope, call, what, f"use one of {other}.", mixes="number")
     test = call.expressions[0].sql() if len(call.expressions) == 1 else "x"
     test = test if len(test) <= _LONGEST else "x"
     condition = f"NOT ({test})" if word == "BOOL_AND" else test
