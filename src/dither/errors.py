@@ -232,10 +232,14 @@ class PriceError(DitherError):
 
 
 class Form(NamedTuple):
-    """A question that is answered, for one that is refused. `words` say what it is."""
+    """A question that is answered, for one that is refused. `words` say what it is.
+
+    `complete`: it runs as it is. Otherwise it is a shape, and the reader fills in what the words name.
+    """
 
     words: str
     question: str
+    complete: bool = True
 
 
 class QueryError(DitherError):
@@ -274,7 +278,7 @@ class QueryError(DitherError):
         if not self.forms:
             return whole
         advice, _, charged = whole.rpartition("   Charged: ")
-        lines = [f"    {words}:\n      {question}" for words, question in self.forms]
+        lines = [f"    {words}:\n      {question}" for words, question, _ in self.forms]
         return "\n".join([f"{advice} You can ask:", *lines, f"  Charged: {charged}"])
 
     def as_data(self) -> dict[str, Any]:

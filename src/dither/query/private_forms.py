@@ -4,8 +4,8 @@
     number    an exact number about people      ─▶  that number as a question of its own; the question with a constant for it
     relation  groups of many people are joined  ─▶  those groups as a question of their own
 
-A form is proposed only if it resolves, has public keys, and bounds where it adds up. It is made from the question and the
-catalog alone. Where no form is found, the refusal keeps its advice.
+A form is proposed only if it resolves, its keys can be shown, and what it adds up has bounds. It is made from the question and
+the catalog alone. Where no form of a group for one person is found, its shape is shown with the question's own names.
 """
 
 from __future__ import annotations
@@ -82,7 +82,19 @@ def _of_keys(tree: exp.Expr, span: tuple[int, int], catalog: Catalog) -> list[Fo
             break
     key = _key_at(select, span)
     by_size = None if key is None else _by_size(select, key, catalog)
-    return forms + ([Form("how many there are of each size", _text(by_size))] if by_size is not None else [])
+    if by_size is not None:
+        forms.append(Form("how many there are of each size", _text(by_size)))
+    return forms or ([_shape(select, key)] if isinstance(key, exp.Column) else [])
+
+
+def _shape(select: exp.Select, key: exp.Column) -> Form:
+    """Returns how many there are of each size as a shape, where the catalog has no bounds to propose."""
+    item = next((each for each in select.expressions if has_aggregate(each)), _count("size"))
+    name = item.alias if item.alias not in ("", key.name) else "size"
+    size = exp.Anonymous(this="CLAMP", expressions=[exp.column(name), exp.column("low"), exp.column("high")])
+    sized = exp.Anonymous(this="BUCKET", expressions=[size, exp.column("width")])
+    made = _histogram(select, key, name, item.unalias(), sized)
+    return Form("in this shape, with numbers for low, high and width", _text(made), complete=False)
 
 
 def _keys(select: exp.Select) -> list[exp.Expr]:
@@ -182,18 +194,26 @@ def _by_size(select: exp.Select, key: exp.Expr, catalog: Catalog) -> exp.Expr | 
     if not isinstance(key, exp.Column):
         return None
     item = next((each for each in select.expressions if has_aggregate(each)), _count("size"))
-    name = item.alias_or_name if item.alias_or_name not in ("", key.name) else "size"
+    name = item.alias if item.alias not in ("", key.name) else "size"
     sized = _sized(item.unalias(), exp.column(name), select, catalog)
+    if sized is None:
+        return None
     for measured in (item.unalias(), _in_whole_numbers(item.unalias())):
-        inner = _without(select, "order", "limit", "offset", "distinct", "qualify", "with_")
-        inner.set("expressions", [key.copy(), exp.alias_(measured.copy(), name)])
-        inner.set("group", exp.Group(expressions=[key.copy()]))
-        outer = exp.select(exp.alias_(sized.copy(), name), _count("n" if name != "n" else "groups"))
-        outer = outer.from_(inner.subquery("t")).group_by("1")
-        outer.set("with_", select.args.get("with_"))
-        if _runs(outer, catalog):
-            return outer
+        made = _histogram(select, key, name, measured, sized)
+        if _runs(made, catalog):
+            return made
     return None
+
+
+def _histogram(select: exp.Select, key: exp.Column, name: str, measured: exp.Expr, sized: exp.Expr) -> exp.Expr:
+    """Returns the number of groups by the size of what is measured in each."""
+    inner = _without(select, "order", "limit", "offset", "distinct", "qualify", "with_")
+    inner.set("expressions", [key.copy(), exp.alias_(measured.copy(), name)])
+    inner.set("group", exp.Group(expressions=[key.copy()]))
+    outer = exp.select(exp.alias_(sized.copy(), name), _count("n" if name != "n" else "groups"))
+    outer = outer.from_(inner.subquery("t")).group_by("1")
+    outer.set("with_", select.args.get("with_"))
+    return outer
 
 
 def _in_whole_numbers(aggregate: exp.Expr) -> exp.Expr:
@@ -204,11 +224,13 @@ def _in_whole_numbers(aggregate: exp.Expr) -> exp.Expr:
     return whole
 
 
-def _sized(aggregate: exp.Expr, column: exp.Expr, select: exp.Select, catalog: Catalog) -> exp.Expr:
-    """Returns the classes of an aggregate's size: up to a public bound, in buckets."""
+def _sized(aggregate: exp.Expr, column: exp.Expr, select: exp.Select, catalog: Catalog) -> exp.Expr | None:
+    """Returns the classes of an aggregate's size: up to a public bound, in buckets; None if no bound is declared."""
     known = _argument(aggregate, select, catalog)
-    if known is None or known.low is None or known.high is None:
+    if known is None:
         return exp.Anonymous(this="LEAST", expressions=[column, exp.Literal.number(_BUCKETS)])
+    if known.low is None or known.high is None:
+        return None
     low, high = known.low, known.high
     if _function(aggregate) == "sum":
         low, high = min(low * _MANY, Fraction(0)), max(high * _MANY, Fraction(0))
@@ -226,8 +248,10 @@ def _argument(aggregate: exp.Expr, select: exp.Select, catalog: Catalog) -> Fact
     asked = _without(select, "group", "having", "order", "limit", "offset", "distinct", "qualify")
     asked.set("expressions", [exp.alias_(aggregate.copy(), "n")])
     made = _resolved(asked, catalog)
-    if made is None or not isinstance(aggregate, exp.Anonymous) or _function(aggregate).startswith("count"):
+    if not isinstance(aggregate, exp.Anonymous) or _function(aggregate).startswith("count"):
         return None
+    if made is None:
+        return Facts("real")
     operands = made.operands()
     return next((operands.arguments[each.argument] for each in operands.aggregates if each.argument is not None), None)
 

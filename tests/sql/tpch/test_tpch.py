@@ -59,7 +59,7 @@ def outcome(survey: Curator, question: str) -> str:
     try:
         survey.quote(question, epsilon=priced(survey, question), left_out=False)
     except dt.QueryError as refused:
-        forms = [f"\n  {words}:\n    {question}" for words, question in refused.forms]
+        forms = [f"\n  {words}:\n    {question}" for words, question, _ in refused.forms]
         return f"refused: {refused.what}\n  Fix: {refused.fix}{''.join(forms)}"
     return "answered"
 
