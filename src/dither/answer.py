@@ -260,14 +260,14 @@ class Answer:
 
     @property
     def warning(self) -> str:
-        """What to read before the numbers: that noise hides how much was left out within the smallest bounds; empty if not."""
-        smallest = " and ".join(f"{name} = {bound}" for name, bound in self.program.cuts.smallest)
+        """What to read before the numbers: that noise hides how much was left out within chosen bounds; empty if not."""
+        chosen = " and ".join(f"{name} = {bound}" for name, bound in self.program.cuts.chosen)
         hidden = [each.of for each in self.left_out if each.hidden and not each.clipped]
-        if not smallest or not hidden:
+        if not chosen or not hidden:
             return ""
         return (
             f"these numbers may be far off, whatever ± says: noise hides how many {hidden[0]} were left out, and the "
-            f"smallest bounds were chosen ({smallest}). Name the bounds, or spend more"
+            f"bounds were chosen under the same noise ({chosen}). Name the bounds, or spend more"
         )
 
     def notes(self) -> list[str]:

@@ -87,7 +87,7 @@ def _pick_levels(batch: Batch, levels: Levels, parts: Sequence[Answer]) -> Picke
 
 def _first(program: Batch) -> Batch:
     """Returns the program of the first part, which stands for all, without what the parts say themselves."""
-    return replace(program, levels=None, cuts=replace(program.cuts, parts=(), smallest=()))
+    return replace(program, levels=None, cuts=replace(program.cuts, parts=(), chosen=()))
 
 
 def _chosen(parts: Sequence[Answer]) -> str:

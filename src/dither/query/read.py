@@ -10,6 +10,7 @@ from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, Fix, Name, Python, QueryError
 from dither.query.fluent import FluentQuestion
 from dither.query.nodes import Query
+from dither.query.private_forms import with_forms
 from dither.query.resolve.relations import Resolved, resolve
 from dither.query.resolve.union import resolve_results
 from dither.query.show import show_query
@@ -84,9 +85,9 @@ def _names(number: int, question: Question, shared: Mapping[str, Any]) -> set[st
 def read(question: Question, catalog: Catalog) -> Resolved:
     """The resolved query: names, types, legality, and who the unit is."""
     if isinstance(question, str):
-        return resolve(parse(question, catalog), catalog, question)
+        return _read_text(question, catalog, None)
     if isinstance(question, WithParams):
-        return resolve(parse(question.text, catalog, question.params), catalog, question.text)
+        return _read_text(question.text, catalog, question.params)
     if isinstance(question, FluentQuestion):
         return resolve(question.query, catalog, question.text)
     if isinstance(question, Query):
@@ -95,6 +96,14 @@ def read(question: Question, catalog: Catalog) -> Resolved:
         f"A question is SQL text or a fluent question, and this is a {type(question).__name__}.",
         fix=Fix("write {call}.", call=Python('ask("SELECT COUNT(*) FROM people", epsilon="0.1")')),
     )
+
+
+def _read_text(text: str, catalog: Catalog, params: Mapping[str, Any] | None) -> Resolved:
+    """Reads SQL text. A refusal proposes questions that are answered, unless values of parameters would be part of them."""
+    try:
+        return resolve(parse(text, catalog, params), catalog, text)
+    except QueryError as error:
+        raise (error if params else with_forms(error, text, catalog)) from None
 
 
 def read_union(question: Question, catalog: Catalog) -> tuple[list[Resolved], Results] | None:

@@ -77,6 +77,7 @@ def _check_unit(key: Named, known: Facts, source: Shape) -> None:
         else f"{what} tells which {unit} a row belongs to, and that is protected: a group of its own would show one person.",
         span=span,
         fix="group by something many people share; to aggregate per person, do it in a subquery.",
+        mixes="keys",
     )
 
 

@@ -160,12 +160,14 @@ def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
             "This subquery would put an exact number about other people into each row.",
             span=node.span,
             fix=f"{_reference_fix(source)}equate the unit ({unit}) of both sides in its WHERE.",
+            mixes="number",
         )
     if lookup is not None and not lookup.equal:
         raise QueryError(
             "This subquery would put an exact number about people into the question.",
             span=node.span,
             fix="ask for it in a separate question and write the noisy number here, or take it from a public table.",
+            mixes="number",
         )
     if source.protects == BY_UNIT:
         if units:
@@ -179,6 +181,7 @@ def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
             f"This subquery {what} across people, and the question then asks about the result.",
             span=node.span,
             fix=f"{own}; or {_alone(node)}.",
+            mixes="relation",
         )
     if source.protects == BY_ROW:
         raise QueryError(

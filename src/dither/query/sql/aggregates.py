@@ -18,6 +18,7 @@ from dither.query.sql.forms import tuple_of
 from dither.query.sql.names import Scope, candidates, matching, name_of, only, place, refuse
 from dither.query.sql.sets import is_grouping
 from dither.query.sql.windows import Windows
+from dither.query.sql.words import ADVICE, unknown_function
 
 if TYPE_CHECKING:
     from dither.query.sql.public import Public
@@ -47,6 +48,20 @@ def _other_parts(node: exp.Window) -> list[exp.Expr]:
     return [*where, *(part for part in node.iter_expressions() if part is not node.this)]
 
 
+_RANKS = ("RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST")
+
+
+def _no_aggregate(node: exp.Expr, call: exp.Expr, scope: Scope) -> Exception:
+    """Returns the refusal of FILTER or WITHIN GROUP behind something else than an aggregate that is answered."""
+    word = str(call.this).upper() if isinstance(call, exp.Anonymous) else ""
+    if word in _RANKS:
+        fix = "count the rows below it: COUNT_IF(x < 3), or COUNT_IF(x < 3) / COUNT(*) for their share."
+        return refuse(scope, node, f"{word} of a value is not supported.", fix)
+    if word in ADVICE:
+        return unknown_function(word, call, scope)
+    return refuse(scope, node, "FILTER and WITHIN GROUP need an aggregate before them.", "write COUNT(*) FILTER (WHERE x).")
+
+
 def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
     """Reads an aggregate, without a name yet: SUM(x) FILTER (WHERE y), PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x), ..."""
     scope = scope.at("inside an aggregate")
@@ -61,7 +76,7 @@ def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
         only(scope, call, "this expression", "WITHIN GROUP")
         ordered, call = call.expression, call.this
     if not is_aggregate(call) or not isinstance(call, exp.Anonymous):
-        raise refuse(scope, node, "FILTER and WITHIN GROUP need an aggregate before them.", "write COUNT(*) FILTER (WHERE x).")
+        raise _no_aggregate(node, call, scope)
     only(scope, call, "this expressions", "An aggregate")
     word = call.this.upper()
     name = by_word()[word]
@@ -83,7 +98,7 @@ def _not_allowed(word: str, call: exp.Anonymous, per_unit: bool, scope: Scope) -
     if per_unit:
         other = ", ".join(sorted(FUNCTIONS[name].words[0] for name in functions() if name != "count_distinct"))
         what = f"{word} cannot be used inside a subquery that aggregates per person."
-        return refuse(scope, call, what, f"use one of {other}.")
+        return refuse(scope, call, what, f"use one of {other}.", mixes="number")
     test = call.expressions[0].sql() if len(call.expressions) == 1 else "x"
     test = test if len(test) <= _LONGEST else "x"
     condition = f"NOT ({test})" if word == "BOOL_AND" else test
@@ -115,6 +130,8 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
         only(scope, inner, "expressions", "DISTINCT")
         if word != "COUNT" or len(inner.expressions) != 1:
             fix = "write COUNT(DISTINCT x), or COUNT(DISTINCT (x, y)) for the different pairs."
+            if word != "COUNT":
+                fix = f"write {word}(x), or COUNT(DISTINCT x); for each value, SELECT x, COUNT(*) AS n ... GROUP BY x."
             raise refuse(scope, call, "DISTINCT is supported only in COUNT(DISTINCT x) over one expression.", fix)
         return Aggregate("", "count_distinct", _distinct(inner.expressions[0], scope))
     return Aggregate("", name, expression(inner, scope))

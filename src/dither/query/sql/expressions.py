@@ -144,6 +144,9 @@ def _unknown(node: exp.Expr, scope: Scope) -> Exception:
 
 
 _OTHERS: dict[type[exp.Expr], tuple[str, str]] = {
+    **dict.fromkeys(
+        (exp.BitwiseLeftShift, exp.BitwiseRightShift), ("Bits of numbers are not supported.", "write x * 4 or x // 4.")
+    ),
     exp.Interval: ("An INTERVAL can only be added to a date or subtracted from one.", "write x + INTERVAL 1 MONTH."),
     exp.Order: ("The order of rows changes nothing inside an aggregate.", "leave ORDER BY out."),
     exp.Tuple: (

@@ -17,6 +17,7 @@ author thinks must not be charged:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -30,6 +31,7 @@ from dither.query.sql.contexts import constant_for, placed
 from dither.query.sql.intervals import check_intervals
 from dither.query.sql.parameters import Place, fill, places, value_of
 from dither.query.sql.parameters import written_out as with_values
+from dither.query.sql.reasons import FOLLOWED, MEANINGLESS, MISWRITTEN, REASONS
 
 
 def _types(words: str) -> frozenset[TokenType]:
@@ -197,50 +199,13 @@ _NAMELIKE_WORDS = """
     BOOLEAN INT BIGINT SMALLINT TINYINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE TIMESTAMP YEAR
     NAME TYPE KEY SOURCE ROLE TAG TIME INDEX LANGUAGE MONEY UUID POINT LIST MAP OBJECT
 """
-_MOMENTS = "CURRENT_DATE CURRENT_DATETIME CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER LOCALTIME LOCALTIMESTAMP"
+_MOMENTS = "CURRENT_DATE CURRENT_DATETIME CURRENT_TIME CURRENT_TIMESTAMP LOCALTIME LOCALTIMESTAMP"
 _NAMELIKE = frozenset(TokenType[word] for word in _NAMELIKE_WORDS.split())  # also names, without quotes
 _ALLOWED = _NAMELIKE | frozenset(TokenType[word] for word in _WORDS.split())
 _VOLATILE = frozenset(TokenType[word] for word in _MOMENTS.split())
 _PARAMETERS = frozenset({TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.DOLLAR})
 _SETS = frozenset({TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS})  # a list in parentheses follows
 _NAMING = frozenset({TokenType.FROM, TokenType.JOIN})  # a name follows
-_FOLLOWED = {  # if another token follows, the word is meant as a name
-    **dict.fromkeys((TokenType.ANY, TokenType.SOME), TokenType.L_PAREN),
-    **dict.fromkeys((TokenType.SEMI, TokenType.ANTI), TokenType.JOIN),
-}
-_SOME = "for = write x IN (SELECT y ...); for > compare with (SELECT MIN(y) ...), for < with (SELECT MAX(y) ...)."
-_REASONS: dict[TokenType, tuple[str, str]] = {
-    TokenType.TABLE_SAMPLE: ("TABLESAMPLE draws rows at random, so the answer would not be about the data.", "leave it out."),
-    TokenType.INTERVAL: ("INTERVAL is followed by a number and a unit.", "write x + INTERVAL 3 MONTH."),
-    TokenType.FETCH: ("FETCH is not written like this.", "write FETCH FIRST 10 ROWS ONLY, or LIMIT 10."),
-    TokenType.L_BRACE: ("Structures are not supported.", "use one column for each value."),
-    TokenType.ARROW: ("Parts of structures are not supported.", "use one column for each value."),
-    TokenType.ESCAPE: ("LIKE has no escape character here.", "write CONTAINS(x, '%') or STARTS_WITH(x, 'a_')."),
-    TokenType.COLLATE: ("Texts are compared letter by letter, without a collation.", "write LOWER(x) on both sides."),
-    **dict.fromkeys((TokenType.AMP, TokenType.PIPE), ("Bits of numbers are not supported.", "write it with // and %.")),
-    TokenType.TRUNCATE: ("There is no function TRUNCATE.", "write TRUNC(x), or TRUNC(x, 2) for two digits."),
-    TokenType.ISNULL: ("ISNULL is not supported.", "write x IS NULL, or COALESCE(x, y)."),
-    TokenType.NOTNULL: ("NOTNULL is not supported.", "write x IS NOT NULL."),
-    TokenType.SIMILAR_TO: ("SIMILAR TO is not supported.", "write x LIKE 'a%' or REGEXP_MATCHES(x, 'pattern')."),
-    TokenType.RLIKE: ("RLIKE is not supported.", "write REGEXP_MATCHES(x, 'pattern')."),
-    TokenType.GLOB: ("GLOB is not supported.", "write x LIKE 'a%'."),
-    TokenType.TILDE: ("~ is not supported.", "write REGEXP_MATCHES(x, 'pattern')."),
-    TokenType.LATERAL: ("LATERAL joins are not supported.", "write an ordinary JOIN ... ON."),
-    TokenType.NATURAL: ("NATURAL JOIN hides which columns must be equal.", "write JOIN ... USING (column)."),
-    TokenType.INTERSECT: ("INTERSECT compares the rows of different people.", "use EXISTS with the unit column equated."),
-    TokenType.EXCEPT: ("EXCEPT compares the rows of different people.", "use NOT EXISTS with the unit column equated."),
-    TokenType.SEMI: ("SEMI JOIN is not supported.", "write WHERE x IN (SELECT x FROM ...), or WHERE EXISTS (SELECT ...)."),
-    TokenType.ANTI: ("ANTI JOIN is not supported.", "write WHERE x NOT IN (SELECT x FROM ...), or NOT EXISTS (SELECT ...)."),
-    TokenType.ANY: ("ANY is not supported.", _SOME),
-    TokenType.SOME: ("SOME is not supported.", _SOME),
-    TokenType.RECURSIVE: ("Recursive queries are not supported.", "leave RECURSIVE out."),
-    TokenType.FARROW: ("=> compares nothing.", "write >= for at least."),
-    TokenType.DAMP: ("&& is not supported.", "write AND."),
-    **{
-        word: (f"{name} is written with a list of keys.", f"write GROUP BY {name} (a, b).")
-        for word, name in ((TokenType.ROLLUP, "ROLLUP"), (TokenType.CUBE, "CUBE"), (TokenType.GROUPING_SETS, "GROUPING SETS"))
-    },
-}
 
 
 def read(text: str, params: Mapping[str, Any] | None = None) -> tuple[exp.Expr, list[Token]]:
@@ -252,7 +217,10 @@ def read(text: str, params: Mapping[str, Any] | None = None) -> tuple[exp.Expr, 
     if opening.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.PIVOT):
         word = opening.text.split()[0].upper()[:20] if opening.text.split() else opening.text
         raise QueryError(
-            f"Only a SELECT is answered, and this begins with {word}.", text=text, span=_span(opening), fix="ask with SELECT."
+            f"Only a SELECT is answered, and this begins with {word}.",
+            text=text,
+            span=_span(opening),
+            fix="begin with SELECT, as in SELECT COUNT(*) AS n FROM people.",
         )
     _check_tokens(text, found)
     return _parsed(text, found, exp.Expr), found
@@ -339,7 +307,7 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         alone = token.token_type in _SETS and (after is None or after.token_type is not TokenType.L_PAREN)
         if ((token.token_type not in _ALLOWED and index not in here) or alone) and not _is_nulls_first(tokens, index):
             before = tokens[index - 1].token_type if index else None
-            if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in _REASONS):
+            if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in REASONS):
                 raise _reserved(text, token)
             _refuse(text, token, after)
     check_gaps(text, tokens)
@@ -365,9 +333,11 @@ def _is_word(token: Token) -> bool:
 
 
 def _refuse(text: str, token: Token, after: Token | None) -> None:
-    usual = _FOLLOWED.get(token.token_type)
+    usual = FOLLOWED.get(token.token_type)
     is_name = usual is not None and (after is None or after.token_type is not usual)
-    if token.token_type in _PARAMETERS:
+    if token.token_type is TokenType.COLON and "[" in text[: token.start]:
+        reason = ("A part of a text is not written like this.", "write SUBSTRING(x, 1, 2), LEFT(x, 2) or RIGHT(x, 2).")
+    elif token.token_type in _PARAMETERS:
         reason = (
             f"{token.text} is not a parameter here.",
             "write ?, $1 or :name in a SELECT or in where(), and give its value in params.",
@@ -380,7 +350,7 @@ def _refuse(text: str, token: Token, after: Token | None) -> None:
     else:
         shown = token.text.upper()[:20]
         quoted = token.text.isidentifier()
-        reason = (None if is_name else _REASONS.get(token.token_type)) or (
+        reason = (None if is_name else REASONS.get(token.token_type)) or (
             f"{shown} is not part of the SQL that dither answers.",
             f'leave it out; if it is a name, write "{token.text}" in double quotes.' if quoted else "leave it out.",
         )
@@ -412,6 +382,13 @@ def _unreadable(text: str, tokens: list[Token], error: ParseError) -> QueryError
     place = error.errors[0] if error.errors else {}
     where = [token for token in tokens if (token.line, token.col) == (place.get("line"), place.get("col"))]
     before = tokens[tokens.index(where[0]) - 1] if where and tokens.index(where[0]) else None
+    for first, second in itertools.pairwise(tokens):
+        words = (first.text.upper(), second.text.upper())
+        if reason := MISWRITTEN.get(words) or MISWRITTEN.get(("", words[1])):
+            return QueryError(reason[0], text=text, span=_span(second), fix=reason[1])
+    if where and where[0].token_type is TokenType.FROM:
+        fix = "write SELECT ... FROM ... WHERE ... GROUP BY ... ORDER BY ..."
+        return QueryError("FROM cannot stand here.", text=text, span=_span(where[0]), fix=fix)
     if before is not None and before.token_type is TokenType.ALIAS and where[0].text.isidentifier():
         return _reserved(text, where[0])
     return QueryError(
@@ -457,7 +434,8 @@ def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> No
         part = index > 1 and tokens[index - 2].text.upper() == "EXTRACT"
         part = part or (token.token_type is TokenType.NUMBER and index > 0 and tokens[index - 1].token_type is TokenType.DOT)
         if token.token_type in _NAMES and token.start not in marked and token.text.upper() not in _UNMARKED and not part:
-            raise QueryError(f"{token.text[:40]} has no meaning here.", text=text, span=_span(token), fix="leave it out.")
+            fix = MEANINGLESS.get(token.text.upper(), "leave it out.")
+            raise QueryError(f"{token.text[:40]} has no meaning here.", text=text, span=_span(token), fix=fix)
     _check_window_words(text, [token for token in tokens if token.start not in marked], tree)
     spans = [token for token in tokens if token.token_type is TokenType.INTERVAL]
     if len(spans) != len(list(tree.find_all(exp.Interval))):
