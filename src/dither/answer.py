@@ -21,6 +21,7 @@ from dither.export import excel, latex, markdown
 from dither.ledger.receipts import Receipt
 from dither.planning.consistent import consistent_margins, consistent_table
 from dither.planning.left_out import LeftOut, sentences
+from dither.planning.outer import counts_every_group, opened
 from dither.planning.outputs import (
     Noisy,
     Table,
@@ -278,7 +279,7 @@ class Answer:
         seen = sentences([each for each in self.left_out if each.seen])
         said = [each for each in self.left_out if not (self.warning and each.hidden and not each.seen and not each.clipped)]
         hidden = [each for each in sentences(said) if each not in seen]
-        notes = [*self._warnings(), *self._empty(), *seen, *self._doubts(), *self._hidden()]
+        notes = [*self._warnings(), *self._empty(), *self._counted(), *seen, *self._doubts(), *self._hidden()]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
         notes += self._unshown()
         notes += [self.chosen] if self.chosen else []
@@ -310,6 +311,15 @@ class Answer:
             f"no group is shown: a group of about {rule.margin('0.95')} people is needed. Ask at a higher price, group by "
             f"fewer or coarser keys, or let the curator declare the values of {keys}: then all are shown"
         ]
+
+    def _counted(self) -> list[str]:
+        """Says that groups without anybody are counted, where a SELECT around them counts or averages groups."""
+        query = self.plan.query
+        if not query.above or not query.keys:
+            return []
+        names = [each.name for each in query.outputs]
+        table = opened(query, self.plan.threshold is not None)
+        return [COUNTED] if counts_every_group(query.above, names, table) else []
 
     def _not_included(self) -> list[str]:
         """Returns what the margins never include, without what cannot happen."""
@@ -541,6 +551,10 @@ def left_out_lines(program: Batch) -> tuple[tuple[str, str], ...]:
 
 
 _END = 1 << 63
+COUNTED = (
+    "groups without anybody are counted too: all public groups are shown, and plain SQL would not show empty ones. To leave "
+    "them out, add HAVING COUNT(*) > 20, with a number above the noise, to the inner SELECT"
+)
 _KEPT = "nothing more: the answer is kept"
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from dither.answer import Answer, Quote
+from dither.answer import COUNTED, Answer, Quote
 from dither.exact.numbers import Number
 from dither.planning.consistent import Consistent
-from dither.planning.outer import compute_all
+from dither.planning.outer import compute_all, counts_every_group
 from dither.planning.outputs import Table, outputs, passed_names
 from dither.planning.plan import Field, fields_around
 from dither.planning.rows import Group, Row, Rows
@@ -102,6 +102,14 @@ class Around(Stacked):
     def explain(self) -> str:
         """Shows the plans behind the answer."""
         return f"{super().explain()}\n\n{'then':<14} {', '.join(self.columns)}: computed from these numbers, free"
+
+    def _counted(self) -> list[str]:
+        """Says that groups without anybody are counted, where the SELECTs around the parts count or average groups."""
+        names = [[field.name for field in part.schema] for part in self.parts]
+        table = self.stack.put([_flags(part) for part in self.parts], names)
+        keys = any(leaf.plan.query.keys for leaf, _ in _leaves(self))
+        own = [COUNTED] if keys and counts_every_group(self.stack.above, names[0], table) else []
+        return [*own, *super()._counted()]
 
     def _passed(self) -> dict[str, str]:
         return passed_names(self.stack.above, self.parts[0].columns)

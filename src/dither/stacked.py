@@ -136,6 +136,9 @@ class Stacked(Answer):
     def _not_included(self) -> list[str]:
         return list(dict.fromkeys(text for part in self.parts for text in part._not_included()))
 
+    def _counted(self) -> list[str]:
+        return list(dict.fromkeys(text for part in self.parts for text in part._counted()))
+
     def _hidden(self) -> list[str]:
         return list(dict.fromkeys(text for part in self.parts for text in part._hidden()))
 

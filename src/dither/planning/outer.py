@@ -17,6 +17,10 @@ from dither.planning.rows import UNKNOWN, Row, Rows, is_noisy
 from dither.planning.windows import with_window
 from dither.query.functions.registry import columns, evaluator
 from dither.query.nodes import Across, Column, Lookup, Named, Outer, Query
+from dither.query.outer import KINDS
+
+# What a group without anybody changes: not a SUM, to which it adds 0 and noise.
+_COUNTING = frozenset(name for name, kind in KINDS.items() if kind.folds) - {"sum"}
 
 
 def opened(query: Query, hidden: bool, rows: Sequence[Row] = ()) -> Rows:
@@ -47,6 +51,24 @@ def compute_all(above: Sequence[Outer], names: Sequence[str], table: Rows) -> Ro
         table = compute(outer, read_by(outer, table, names))
         names = [each.name for each in outer.outputs]
     return table
+
+
+def counts_every_group(above: Sequence[Outer], names: Sequence[str], table: Rows) -> bool:
+    """Whether SELECTs around a table of public groups count or average all of them, those without anybody too."""
+    for outer in above:
+        read = read_by(outer, table, names)
+        within = read.kept(outer.where)
+        if within.hidden or within.chosen:  # small groups were left out
+            return False
+        folds = outer.folds or ()
+        windows = () if folds else outer.windows  # windows over folds count groups of groups
+        across = [each for each in (*folds, *windows) if each.function in _COUNTING]
+        if any(each.where is None or not within.reads(each.where) for each in across):
+            return True
+        if outer.folds is not None:
+            return False
+        table, names = compute(outer, read), [each.name for each in outer.outputs]
+    return False
 
 
 def compute(outer: Outer, table: Rows) -> Rows:
