@@ -37,7 +37,7 @@ from dither.planning.aims import Earlier
 from dither.planning.auto import Auto
 from dither.planning.bounds import Bound
 from dither.planning.listing import FREE, is_list, plan_list, read_list
-from dither.planning.lookups import look_up, lookups
+from dither.planning.lookups import decide_groups, look_up, lookups
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
@@ -423,7 +423,7 @@ class Curator:
             return found[1], within, within
         text = show_question(question)
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
-        if query.query.above:
+        if query.query.above or query.joint:
             query = self._with_public(query, question)
         if query.lists:
             return plan_list(query, self.catalog), text, within
@@ -437,14 +437,16 @@ class Curator:
         return self._with_public(self.steps.read(question, self.catalog), question)
 
     def _with_public(self, query: Resolved, question: Question) -> Resolved:
-        """Returns the query with what its subqueries above the groups find in public tables. No private row is read."""
-        if not any(lookups(query)):
+        """Returns the query with what public tables decide: the subqueries above its groups, and which groups there can be.
+        No private row is read."""
+        if not any(lookups(query)) and all(each.rows is None for each in query.joint):
             return query
         with self.session.close_guard.question_lock():
             self.session.close_guard.wait_for_closing()
             self.session.check_unchanged()
             try:
-                return look_up(query, partial(self.steps.prepare, self.engine), partial(self.steps.run, self.engine))
+                calls = partial(self.steps.prepare, self.engine), partial(self.steps.run, self.engine)
+                return decide_groups(look_up(query, *calls), *calls)
             except QueryError as error:
                 raise error.located(text_of(question)) from None
 

@@ -16,7 +16,8 @@ from typing import Any
 from dither.errors import QueryError
 from dither.query.functions.base import Cell
 from dither.query.functions.registry import evaluator
-from dither.query.nodes import Aggregate, Expression, Found, Literal, Lookup, Named, Order
+from dither.query.nodes import Aggregate, Column, Expression, Found, Literal, Lookup, Named, Order, Scan
+from dither.query.resolve.joint import Rows
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Cell as Amount
 from dither.query.work import Group, Sums, Work
@@ -43,6 +44,25 @@ def look_up(question: Resolved, prepare: Callable[[Sequence[Work]], None], run: 
         for outer in question.query.above
     )
     return replace(question, query=replace(question.query, above=above))
+
+
+def decide_groups(
+    question: Resolved, prepare: Callable[[Sequence[Work]], None], run: Callable[[Work], Sequence[Group]]
+) -> Resolved:
+    """Returns the question with the combinations of its keys that the rows of public tables have."""
+    works = {each: _rows_of(each.rows) for each in question.joint if each.rows is not None}
+    if not works:
+        return question
+    prepare(list(works.values()))
+    found = {each: [group.key for group in run(own)] for each, own in works.items()}
+    read = {each: each.read(rows) for each, rows in found.items() if len(rows) <= MOST_VALUES}
+    return replace(question, joint=tuple(read.get(each, each) for each in question.joint))
+
+
+def _rows_of(rows: Rows) -> Work:
+    """Returns what the engine reads: the different rows of the columns of a public table."""
+    keys = tuple(Named(f"v{place}", Column(f"t.{name}")) for place, name in enumerate(rows.columns))
+    return Work(Scan(rows.table, "t"), keys, None, False, None, (_COUNT,), plain=True)
 
 
 def work(lookup: Lookup) -> Work:

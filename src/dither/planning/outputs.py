@@ -304,7 +304,7 @@ def choose_keys(plan: Plan, groups: Mapping[tuple[Key, ...], Group]) -> list[tup
     """Returns the keys to show: the public ones, or those that pass the threshold."""
     if not plan.query.keys:
         return [()]
-    return keys_to_show(plan.known, plan.threshold, {key: group.units or 0 for key, group in groups.items()})
+    return keys_to_show(plan.public_groups(), plan.threshold, {key: group.units or 0 for key, group in groups.items()})
 
 
 @dataclass(frozen=True)
@@ -320,6 +320,7 @@ DRAW = Draw()
 
 def release(plan: Plan, groups: Sequence[Group], draw: Draw = DRAW) -> Noisy:
     """Adds the noise. The groups are public, or chosen by the threshold. `groups` are those of the plan's work."""
+    groups = plan.possible(groups)
     groups = groups if plan.level is None else rolled(groups, plan.level)
     by_key = {group.key: group for group in groups}
     keys = draw.keys(plan, by_key)
@@ -459,7 +460,7 @@ def _groups(plan: Plan) -> str:
     if plan.work.known is None and plan.threshold is None:
         return f"the values of {key_names(plan.query.keys)} in public tables"
     if plan.threshold is None:
-        return f"{plan.bounding.groups} public values of {key_names(plan.query.keys)}, empty ones shown"
+        return f"{len(plan.public_groups())} public values of {key_names(plan.query.keys)}, empty ones shown"
     rule = plan.threshold
     return (
         f"found in the data: a value of {key_names(plan.query.keys)} is shown if enough people have it "

@@ -19,7 +19,7 @@ from dither.planning import releases
 from dither.planning.outer import compute_all, opened
 from dither.planning.price import Price, choose
 from dither.planning.releases.base import Clipped, Collection, Noise, Note, Reading, collect
-from dither.planning.releases.keys import public_keys
+from dither.planning.releases.keys import Together, combinations, dependent, public_keys
 from dither.planning.rows import Rows
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total
@@ -30,7 +30,7 @@ from dither.query.nodes import Outer, PerUnit, Query, Relation, WithinUnit, sour
 from dither.query.outer import resolve_above
 from dither.query.resolve.aggregates import short
 from dither.query.resolve.relations import Resolved
-from dither.query.work import Work
+from dither.query.work import Group, Work
 
 _ROWS = 1 << 32  # more than any table of people has
 _LONG = 1 << 63
@@ -121,6 +121,8 @@ class Plan:
     schema: tuple[Field, ...] = field(default=(), compare=False)  # follows from the rest
     # The keys of the work that groups are added up by, for a grouping set (levels.py); None: by all of them.
     level: tuple[int, ...] | None = None
+    # The keys of the work that depend on each other. Other combinations of public values are in no group.
+    together: tuple[Together, ...] = ()
 
     @property
     def known(self) -> tuple[tuple[Key, ...], ...] | None:
@@ -128,6 +130,19 @@ class Plan:
         if self.level is None or self.work.known is None:
             return self.work.known
         return tuple(self.work.known[place] for place in self.level)
+
+    def public_groups(self) -> list[tuple[Key, ...]]:
+        """Returns the groups that are shown whatever the data, in order; none if they are found in the data."""
+        if self.known is None:
+            return []
+        level = self.level
+        return combinations(self.known, self.together if level is None else [each.of(level) for each in self.together])
+
+    def possible(self, groups: Sequence[Group]) -> Sequence[Group]:
+        """Returns those of the work's groups that a row within the declared values can be in."""
+        if not self.together:
+            return groups
+        return [group for group in groups if all(each.allows(group.key) for each in self.together)]
 
     @property
     def margin_notes(self) -> tuple[str, ...]:
@@ -175,6 +190,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | No
         question.unit,
         tuple(dict.fromkeys((*collected.notes, *_clipped_inside(query.source)))),
         schema=schema(query, operands.keys, known, readings, choice.noises, _kinds(collected)),
+        together=() if known is None else dependent(query.keys, known, question.joint),
     )
 
 

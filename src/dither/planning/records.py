@@ -31,7 +31,7 @@ from dither.errors import DitherError, Fix
 from dither.planning.outputs import Noisy
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
-from dither.planning.releases.keys import key_order
+from dither.planning.releases.keys import Together, key_order
 from dither.query.nodes import (
     Aggregate,
     Call,
@@ -226,7 +226,15 @@ def _part(plan: Plan, forms: Forms, keys: list[Any], releases: list[Any], order:
         "shown": None if plan.threshold is None else plan.threshold.record(),
         "price": {"epsilon": encode(plan.price.epsilon), "delta": encode(plan.price.delta)},
         **({} if plan.level is None else {"level": sorted(order.keys.index(place) for place in plan.level)}),
+        **({} if not plan.together else {"together": sorted((_together(each, order) for each in plan.together), key=_json)}),
     }
+
+
+def _together(together: Together, order: Order) -> dict[str, Any]:
+    """Encodes keys that depend on each other, in the order of the keys."""
+    places = sorted((order.keys.index(place), number) for number, place in enumerate(together.places))
+    values = [[_constant(key[number]) for _, number in places] for key in together.values]
+    return {"keys": [place for place, _ in places], "values": sorted(values, key=_json)}
 
 
 def _release(noise: Noise, forms: Forms) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,16 +14,36 @@ from dither.errors import QueryError
 from dither.mechanisms import Threshold
 from dither.query.functions.base import Facts
 from dither.query.nodes import Named
+from dither.query.resolve.joint import Joint
 
 MOST_GROUPS = 100_000
 
 
+@dataclass(frozen=True)
+class Together:
+    """Keys, by their places, that depend on each other: the combinations of their public values that a row can have."""
+
+    places: tuple[int, ...]
+    values: frozenset[tuple[Key, ...]]
+
+    def allows(self, key: tuple[Key, ...]) -> bool:
+        """Whether a row can have this key."""
+        return tuple(key[place] for place in self.places) in self.values
+
+    def of(self, kept: Sequence[int]) -> Together:
+        """Returns what is left of it in groups by some of the keys."""
+        own = [place for place in self.places if place in kept]
+        inside = [self.places.index(place) for place in own]
+        values = frozenset(tuple(key[place] for place in inside) for key in self.values)
+        return Together(tuple(kept.index(place) for place in own), values)
+
+
 def keys_to_show(
-    known: tuple[tuple[Key, ...], ...] | None, threshold: Threshold | None, units: Mapping[tuple[Key, ...], int]
+    known: list[tuple[Key, ...]], threshold: Threshold | None, units: Mapping[tuple[Key, ...], int]
 ) -> list[tuple[Key, ...]]:
-    """Returns the keys to show, in order: all public ones, or those in `units` that pass the threshold."""
+    """Returns the keys to show, in order: the public ones, or those in `units` that pass the threshold."""
     if threshold is None:
-        return combinations(known or ())
+        return known
     keys = sorted(units, key=key_order)
     if not keys:
         return []
@@ -45,9 +66,38 @@ def public_keys(keys: Sequence[Named], known: Sequence[Facts]) -> tuple[tuple[Ke
     return public
 
 
-def combinations(known: tuple[tuple[Key, ...], ...]) -> list[tuple[Key, ...]]:
-    """Returns every public group, in key order."""
-    return sorted(itertools.product(*known), key=key_order)
+def dependent(keys: Sequence[Named], known: tuple[tuple[Key, ...], ...], joint: Sequence[Joint]) -> tuple[Together, ...]:
+    """Returns the keys that depend on each other, with the combinations of public values that a row can have. Refuses a
+    question for which there is none."""
+    found = []
+    written = [key.expression for key in keys]
+    for each in joint:
+        inside = [place for place, key in enumerate(each.keys) if key in written]
+        if each.rows is not None or not inside:  # its public table was not read, or it is about other grouping sets
+            continue
+        places = tuple(written.index(each.keys[place]) for place in inside)
+        listed = [frozenset(known[place]) for place in places]
+        projected = {tuple(key[place] for place in inside) for key in each.values}
+        values = frozenset(key for key in projected if all(part in own for part, own in zip(key, listed, strict=True)))
+        if not values:
+            raise _impossible([keys[place] for place in places])
+        if len(values) < math.prod(map(len, listed)):
+            found.append(Together(places, values))
+    return tuple(found)
+
+
+def _impossible(keys: Sequence[Named]) -> QueryError:
+    return QueryError(
+        f"No public values of {key_names(keys)} meet the conditions of the question together, so there is no group.",
+        span=keys[0].expression.span,
+        fix="change the condition, or declare wider bounds or further `values` in the catalog.",
+    )
+
+
+def combinations(known: tuple[tuple[Key, ...], ...], together: Sequence[Together] = ()) -> list[tuple[Key, ...]]:
+    """Returns every public group that a row can be in, in key order."""
+    every = (key for key in itertools.product(*known) if all(each.allows(key) for each in together))
+    return sorted(every, key=key_order)
 
 
 def key_order(key: tuple[Key, ...]) -> tuple[tuple[bool, str, object], ...]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -43,28 +43,31 @@ _TICK = Fraction(1, 86_400_000_000)  # a microsecond, in days
 
 def traced(shape: Shape, names: Iterable[str]) -> Shape:
     """Makes leaves of these columns, unless they are made of leaves already."""
-    made, leaves = dict(shape.columns), dict(shape.leaves)
+    made, leaves, origins = dict(shape.columns), dict(shape.leaves), dict(shape.origins)
     for name in names:
         known = made.get(name)
         if known is not None and known.made_of is None:
             leaf = f"{len(leaves)} {name}"
             leaves[leaf] = known.facts
             made[name] = replace(known, made_of=Column(leaf))
-    return replace(shape, columns=made, leaves=leaves)
+            if known.origin is not None:
+                origins[leaf] = known.origin
+    return replace(shape, columns=made, leaves=leaves, origins=origins)
 
 
 def made_of(expression: Expression, columns: Mapping[str, Known]) -> Expression | None:
     """Returns an expression over leaves; None if one of its columns is made of none, or if it is too large."""
-    found = _substituted(expression, {name: known.made_of for name, known in columns.items()})
+    found = substituted(expression, {name: known.made_of for name, known in columns.items()})
     return None if found is None or _parts(found) > MOST_PARTS else found
 
 
-def _substituted(expression: Expression, by: Mapping[str, Expression | None]) -> Expression | None:
+def substituted(expression: Expression, by: Mapping[str, Expression | None]) -> Expression | None:
+    """Returns the expression with its columns replaced; None if one of them has nothing in its place."""
     if isinstance(expression, Column):
         return by.get(expression.name)
     if isinstance(expression, Literal):
         return expression
-    parts = [_substituted(argument, by) for argument in expression.arguments]
+    parts = [substituted(argument, by) for argument in expression.arguments]
     known = tuple(part for part in parts if part is not None)
     return Call(expression.name, known) if len(known) == len(parts) else None
 
@@ -87,12 +90,32 @@ def beside(left: Shape, right: Shape) -> Shape:
     return replace(
         right,
         columns={
-            name: known if known.made_of is None else replace(known, made_of=_substituted(known.made_of, by))
+            name: known if known.made_of is None else replace(known, made_of=substituted(known.made_of, by))
             for name, known in right.columns.items()
         },
         leaves={names[leaf]: known for leaf, known in right.leaves.items()},
-        conditions=tuple(part for part in (_substituted(each, by) for each in right.conditions) if part is not None),
+        origins={names[leaf]: origin for leaf, origin in right.origins.items()},
+        equal=tuple((names[one], names[two]) for one, two in right.equal),
+        conditions=tuple(part for part in (substituted(each, by) for each in right.conditions) if part is not None),
     )
+
+
+def sides(
+    left: Shape, right: Shape, pairs: Sequence[tuple[Expression, Expression]], kind: str
+) -> tuple[Shape, Shape, tuple[tuple[str, str], ...]]:
+    """Returns both sides of a join with what is known of their rows in it, and the leaves that an inner join equates."""
+    if kind != "inner":
+        return (_without_leaves(left) if kind == "full" else left), _without_leaves(right), ()
+    ours, theirs = [one for one, _ in pairs], [two for _, two in pairs]
+    left = traced(left, (name for each in ours for name in columns(each)))
+    right = beside(left, traced(right, (name for each in theirs for name in columns(each))))
+    made = ((made_of(one, left.columns), made_of(two, right.columns)) for one, two in zip(ours, theirs, strict=True))
+    equal = tuple((one.name, two.name) for one, two in made if isinstance(one, Column) and isinstance(two, Column))
+    return left, right, equal
+
+
+def _without_leaves(shape: Shape) -> Shape:
+    return replace(shape, leaves={}, origins={}, equal=(), conditions=())
 
 
 # --- the keys of a question -------------------------------------------------------------------------------------
@@ -134,11 +157,11 @@ def _values(expression: Expression, narrowed: Mapping[str, Narrow], full: Facts)
     anywhere = {name: each.anywhere for name, each in narrowed.items()}
     for name, each in narrowed.items():
         for piece in each.outside:
-            kept |= _shared(facts(expression, {**anywhere, name: piece}), full.values)
+            kept |= shared(facts(expression, {**anywhere, name: piece}), full.values)
     return tuple(value for value in full.values if value in kept)
 
 
-def _shared(outside: Facts, every: tuple[Key, ...]) -> set[Key]:
+def shared(outside: Facts, every: tuple[Key, ...]) -> set[Key]:
     """Returns the keys that an expression with these facts may have."""
     if outside.values is not None:
         return set(every) & set(outside.values)

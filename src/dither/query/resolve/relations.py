@@ -59,9 +59,10 @@ from dither.query.resolve.joins import (
     unit_pair,
     with_mark,
 )
+from dither.query.resolve.joint import Joint, joints
 from dither.query.resolve.listing import listed
 from dither.query.resolve.lookups import looked_up
-from dither.query.resolve.narrowing import beside, filtered, made_of, possible, traced
+from dither.query.resolve.narrowing import filtered, made_of, possible, sides, traced
 from dither.query.resolve.per_unit import per_unit
 from dither.query.resolve.pruning import prune, used_by
 from dither.query.resolve.shapes import (
@@ -168,6 +169,7 @@ class Resolved:
     one_row: bool = False  # each unit has at most one row, whatever the bounds
     one_group: bool = False  # there are no keys, or all have one value per unit: max_groups is 1, whatever is declared
     public: bool = False  # it reads public tables only
+    joint: tuple[Joint, ...] = ()  # keys that depend on each other
 
     @property
     def lists(self) -> bool:
@@ -229,6 +231,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         query, source=source.relation, keys=keys(query.keys, source), aggregates=aggregates(query.aggregates, source)
     )
     resolved = outputs(resolved, source.scope)
+    narrowed = _narrowed(resolved, source, catalog)
     one_group = all(source.per_unit(key.expression) for key in query.keys)
     table = catalog.tables[source.whole] if source.whole and not query.keys else None
     return Resolved(
@@ -240,11 +243,18 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
-        narrowed=_narrowed(resolved, source, catalog),
+        narrowed=narrowed,
         one_row=source.one_row,
         one_group=one_group,
         public=source.protects == PUBLIC,
+        joint=_joint(resolved, narrowed, source, catalog),
     )
+
+
+def _joint(query: Query, narrowed: Mapping[Expression, Facts], source: Shape, catalog: Catalog) -> tuple[Joint, ...]:
+    """Returns the keys that depend on each other, if all groups are public."""
+    public = all(facts.values is not None for facts in narrowed.values())
+    return joints(query.keys, source, catalog) if query.aggregates and query.keys and public else ()
 
 
 def _with_lookups(query: Query, catalog: Catalog) -> tuple[Query, tuple[str, ...]]:
@@ -381,8 +391,7 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
         left.equated((a, right.depends(b)) for a, b in node.equal),
         right.equated((b, left.depends(a)) for a, b in node.equal),
     )
-    right = beside(left, right) if node.kind == "inner" else replace(right, leaves={}, conditions=())
-    left = replace(left, leaves={}, conditions=()) if node.kind == "full" else left
+    left, right, same = sides(left, right, plain, node.kind)
     columns = joined_columns(left, right, plain, node.kind, once, catalog)
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
     whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
@@ -395,7 +404,13 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     owner, tables = left if left.private else right, tuple(dict.fromkeys((*left.tables, *right.tables)))
     halves = _halves(plain, left, right) if node.kind == "full" else ()
     shape = Shape(joined, columns, owner.protects, owner.root, tables, rows, groups, one_row, whole, joins, halves=halves)
-    return replace(shape, leaves={**left.leaves, **right.leaves}, conditions=(*left.conditions, *right.conditions))
+    return replace(
+        shape,
+        leaves={**left.leaves, **right.leaves},
+        origins={**left.origins, **right.origins},
+        equal=(*left.equal, *right.equal, *same),
+        conditions=(*left.conditions, *right.conditions),
+    )
 
 
 def _with_either_unit(joined: Relation, columns: Mapping[str, Known], own: str) -> Relation:
@@ -515,6 +530,8 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         together=(),
         halves=(),
         leaves={},
+        origins={},
+        equal=(),
         conditions=(),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )

@@ -105,6 +105,8 @@ class Shape:
     together: tuple[str, ...] = ()  # columns that are unique together (empty: none known)
     halves: tuple[str, ...] = ()  # the unit columns of both sides of a FULL JOIN: COALESCE of them is the unit
     leaves: Mapping[str, Facts] = field(default_factory=dict, hash=False)  # what columns are made of, see narrowing.py
+    origins: Mapping[str, tuple[str, str]] = field(default_factory=dict, hash=False)  # of leaves: (table, column)
+    equal: tuple[tuple[str, str], ...] = ()  # leaves that are equal in every row
     conditions: tuple[Expression, ...] = ()  # over leaves, true in every row
 
     @property
