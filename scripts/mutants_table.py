@@ -165,6 +165,14 @@ QUERY = (
         "tests/engines/test_public_values.py::test_private_values_are_never_looked_up",
     ),
     Mutant(
+        "groups-of-private-rows",
+        "which combinations of keys are shown is read from the rows of people, before the charge",
+        "query/resolve/joint.py",
+        "scans.count(name) == 1 and catalog.tables[name].public",
+        "scans.count(name) == 1",
+        "tests/sql/test_joint_keys.py::test_only_public_tables_are_read_before_the_charge",
+    ),
+    Mutant(
         "narrowed-as-if-clipped",
         "conditions narrow keys as if no row lay outside its bounds",
         "query/resolve/narrowing.py",

@@ -97,10 +97,14 @@ def test_pairs_of_one_column_are_joint() -> None:
     assert together(read(FORM.format(keys="age, mode", where=""), CATALOG)) == ()
 
 
-def test_only_public_tables_are_read_before_the_charge() -> None:
+OF_PEOPLE = "SELECT state, age, COUNT(*) AS n FROM people GROUP BY 1, 2"
+
+
+@pytest.mark.parametrize(("question", "tables"), [(possible.BY_STATE, {"states"}), (OF_PEOPLE, set())])
+def test_only_public_tables_are_read_before_the_charge(question: str, tables: set[str]) -> None:
     with dt.open(possible.catalog(possible.tables()), ledger=":memory:") as survey:
-        found = uncharged(survey, possible.BY_STATE)
-        assert found == {"states"}
+        found = uncharged(survey, question)
+        assert found == tables
         assert not private_rows(survey, found)
 
 
@@ -108,5 +112,4 @@ def test_that_check_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """A resolver that takes every table for a public one reads people's rows before the charge."""
     monkeypatch.setattr(joint, "_read_once", lambda relation, catalog: frozenset(["people"]))
     with dt.open(possible.catalog(possible.tables()), ledger=":memory:") as survey:
-        question = "SELECT state, age, COUNT(*) AS n FROM people GROUP BY 1, 2"
-        assert private_rows(survey, uncharged(survey, question)) == {"people"}
+        assert private_rows(survey, uncharged(survey, OF_PEOPLE)) == {"people"}
