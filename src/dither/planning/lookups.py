@@ -54,7 +54,7 @@ def decide_groups(
         return question
     prepare(list(works.values()))
     found = {each: [group.key for group in run(own)] for each, own in works.items()}
-    read = {each: each.read(rows) for each, rows in found.items() if len(rows) <= MOST_VALUES}
+    read = {each: each.read(rows) for each, rows in found.items() if len(rows) <= MOST_PLAIN}
     return replace(question, joint=tuple(read.get(each, each) for each in question.joint))
 
 

@@ -320,9 +320,15 @@ class Maker:
         return Parts(key, (), source, where, "1", distinct=self.rng.random() < 0.5)
 
     def sets(self, key: str) -> tuple[str, ...]:
-        """Returns grouping sets of the key, alone and with another."""
+        """Returns grouping sets of the key, alone and with another; and both keys, which may be made of one column."""
         other = self.pick(*self.words, *self.keys)
-        return f"ROLLUP (1, {other})", f"CUBE ({key}, {other})", f"GROUPING SETS ((1), ({other}), ())", "ROLLUP (k)"
+        return (
+            f"1, {other}",
+            f"ROLLUP (1, {other})",
+            f"CUBE ({key}, {other})",
+            f"GROUPING SETS ((1), ({other}), ())",
+            "ROLLUP (k)",
+        )
 
     def per_person(self) -> Parts:
         """Returns a question about people, with a condition on their visits."""
