@@ -120,6 +120,14 @@ class L2:
         object.__setattr__(self, "value", bound(value))
         object.__setattr__(self, "dimension", _dimension(dimension))
 
+    @classmethod
+    def of_squares(cls, squares: int) -> L2:
+        root = math.isqrt(squares)
+        if root * root == squares:
+            return cls(root)
+        bits = squares.bit_length() + 2
+        return cls(Fraction(math.isqrt(squares << (2 * bits)) + 1, 1 << bits))
+
     def record(self) -> dict[str, Any]:
         """Returns the norm in plain values, for the records of mechanisms."""
         return _record("L2", self.value, self.dimension)
