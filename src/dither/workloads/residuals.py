@@ -27,7 +27,6 @@ from itertools import chain, combinations, product
 
 import numpy as np
 
-from dither.errors import ArgumentError
 from dither.workloads.blocks import Block, Record, Residual, Unit
 from dither.workloads.factors import Floats, Integers
 from dither.workloads.strategy import GRID, Measured, Strategy
@@ -148,18 +147,15 @@ def _exchanged(shape: Axes, sets: Sequence[Axes], shares: Sequence[Fraction]) ->
     return min(Fraction(math.ceil(float(found.max()) * (1 + 1e-9) * GRID), GRID), Fraction(1))
 
 
-def in_shares(wanted: Sequence[float]) -> tuple[Fraction, ...]:
-    """Returns shares of 1 in about these proportions, as multiples of 1 / GRID; none is 0.
+def in_shares(wanted: Sequence[float], grid: int = GRID) -> tuple[Fraction, ...]:
+    """Returns shares of 1 in about these proportions, as multiples of 1 / grid; none is 0.
 
     >>> in_shares([1, 1, 2])
     (Fraction(1, 4), Fraction(1, 4), Fraction(1, 2))
     """
-    if len(wanted) > GRID // 2:
-        raise ArgumentError(f"At most {GRID // 2} tables are measured at once.", fix="ask for fewer tables.")
+    grid = max(grid, 1 << (8 * len(wanted) - 1).bit_length())
     total = math.fsum(wanted)
-    steps = [max(int(each / total * GRID), 1) for each in wanted]
+    steps = [max(round(each / total * grid), 1) for each in wanted]
     largest = max(range(len(steps)), key=steps.__getitem__)
-    steps[largest] += GRID - sum(steps)
-    if steps[largest] < 1:
-        return tuple(Fraction(1, len(steps)) for _ in steps)
-    return tuple(Fraction(each, GRID) for each in steps)
+    steps[largest] += grid - sum(steps)
+    return tuple(Fraction(each, grid) for each in steps)
