@@ -25,10 +25,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
 from dither.exact.numbers import whole
@@ -36,7 +34,7 @@ from dither.workloads.factors import Integers
 
 WIDEST = 1 << 22  # a coefficient: 2^22 times 2^40 rows stays below 2^62
 MOST_ROWS = 1 << 40
-Wide = NDArray[Any]  # Python ints: products of coefficients outgrow 64 bits
+MOST_MEASURED = 1 << 18  # numbers along one axis
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,8 @@ class Coefficients(Block):
     matrices: tuple[Integers, ...]
 
     def __post_init__(self) -> None:
-        if math.prod(int(np.abs(each).max(initial=0)) for each in self.matrices) > WIDEST:
+        wide = math.prod(int(np.abs(each).max(initial=0)) for each in self.matrices) > WIDEST
+        if wide or any(len(each) > MOST_MEASURED for each in self.matrices):
             raise ArgumentError(
                 "The coefficients of this strategy are too large.", fix="use fewer axes or smaller coefficients."
             )
@@ -116,7 +115,7 @@ class Coefficients(Block):
         return cells
 
     @cached_property
-    def _grams(self) -> tuple[Wide, ...]:
+    def _grams(self) -> tuple[Integers, ...]:
         return tuple(exact_gram(each) for each in self.matrices)
 
     def moves(self, unit: Unit, replaced: bool) -> Moves:
@@ -258,22 +257,23 @@ def crowded(unit: Unit, merged: int) -> int:
     return (full * merged**2 + rest**2) * unit.rows**2
 
 
-def together(gram: Wide, groups: int) -> int:
+def together(gram: Integers, groups: int) -> int:
     """Returns a bound on the sum of X_jk over the pairs of any `groups` cells: the sum of the largest r_j of the header."""
-    n = len(gram)
-    own = np.diagonal(gram)
+    n, most = len(gram), min(groups, len(gram))
     others = np.maximum(gram, 0)
     others[np.arange(n), np.arange(n)] = 0
-    others.sort(axis=1)
-    most = own + (others[:, max(n - groups + 1, 0) :].sum(axis=1) if groups > 1 else 0)
-    return int(sum(sorted(most)[-groups:]))
+    others = np.sort(others, axis=1)[:, n - most + 1 :] if most > 1 else others[:, :0]
+    each = [int(own) + sum(row) for own, row in zip(np.diagonal(gram).tolist(), others.tolist(), strict=True)]
+    return sum(sorted(each)[-most:])
 
 
-def exact_gram(matrix: Integers) -> Wide:
-    """Returns A'A in whole numbers of any size.
+def exact_gram(matrix: Integers) -> Integers:
+    """Returns A'A in whole numbers.
 
-    Entries below 2^22 are split into two halves of 11 bits, so that sums of up to 2^31 products stay exact in 64 bits.
+    Entries are split into halves of 11 bits, whose products and sums are exact in doubles. A'A stays below 2^62 with up to
+    2^18 rows.
     """
-    low, high = matrix & 2047, matrix >> 11
-    parts = (high.T @ high).astype(object), (high.T @ low).astype(object), (low.T @ low).astype(object)
-    return np.asarray((parts[0] << 22) + ((parts[1] + parts[1].T) << 11) + parts[2])
+    low, high = (matrix & 2047).astype(float), (matrix >> 11).astype(float)
+    cross = (high.T @ low).astype(np.int64)
+    found: Integers = ((high.T @ high).astype(np.int64) << 22) + ((cross + cross.T) << 11) + (low.T @ low).astype(np.int64)
+    return found

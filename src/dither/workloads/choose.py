@@ -18,11 +18,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from dither.workloads.asked import MOST_WRITTEN
+from dither.workloads.combined import combined
 from dither.workloads.factors import Each, Factor, Floats, Integers, Ranges, Thresholds
 from dither.workloads.identity import p_identity
 from dither.workloads.optimum import optimum
 from dither.workloads.residuals import Residuals
-from dither.workloads.strategy import Flat, Product, Strategy, rounded
+from dither.workloads.strategy import Asked, Flat, Product, Strategy, rounded
 from dither.workloads.tables import best_tables
 from dither.workloads.trees import tree
 from dither.workloads.workload import DENSE, Workload
@@ -32,9 +34,12 @@ BITS = 20  # of the coefficients of a strategy, over all axes
 
 def candidates(workload: Workload, gaussian: bool) -> Iterator[Strategy]:
     """Yields the strategies that fit the workload, the most promising first."""
-    if gaussian and workload.plain:
-        yield Residuals(workload)
-        return
+    if workload.dense and workload.size * workload.cells <= MOST_WRITTEN:
+        yield Asked(workload)
+    if workload.plain:
+        yield Residuals(workload) if gaussian else combined(workload, gaussian)
+        if gaussian:
+            return
     alone = workload.terms[0] if len(workload.terms) == 1 else None
     if alone is not None and len(workload.shape) > 1 and all(each.cells <= DENSE for each in alone.factors):
         yield _product(workload, gaussian)

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,34 @@ class Flat(Strategy):
             rows = Workload(shape, (term,)).rows().astype(float)
             found.append(np.einsum("ij,jk,ik->i", rows, inverse, rows, optimize=True).reshape(term.shape))
         return tuple(found)
+
+
+@dataclass(frozen=True)
+class Asked(Strategy):
+    """The questions themselves, as one vector."""
+
+    workload: Workload
+    name: str = "the questions themselves"
+    ratio: float | None = None
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:  # type: ignore[override]
+        return (Coefficients((self.workload.rows(),)),)
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:  # type: ignore[override]
+        return (Fraction(1),)
+
+    def measure(self, cells: Integers) -> tuple[Integers, ...]:
+        return (np.concatenate([each.reshape(-1) for each in self.workload.answers(cells)]),)
+
+    def answers(self, measured: Measured, variances: Sequence[float]) -> tuple[Floats, ...]:
+        ends = np.cumsum([term.size for term in self.workload])[:-1]
+        each = np.split(measured[0].astype(float), ends)
+        return tuple(part.reshape(term.shape) for part, term in zip(each, self.workload, strict=True))
+
+    def spreads(self, variances: Sequence[float]) -> tuple[Floats, ...]:
+        return tuple(np.full(term.shape, float(variances[0])) for term in self.workload)
 
 
 def rounded(matrix: Floats, scale: int) -> Integers:

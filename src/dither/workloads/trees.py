@@ -1,13 +1,13 @@
 """Thresholds and ranges by trees: any number of cells, no optimiser, everything in closed form.
 
 Level l of a b-ary tree adds up blocks of b^(h-l) neighbouring cells. Every level is measured with a share of the price.
-With noise of variance v_l on level l, the covariance of the estimated cells is the inverse of sum_l B_l / v_l, where B_l has a 1
+With noise of variance v_l on level l, the covariance of estimated cells is the inverse of sum_l B_l / v_l, where B_l has a 1
 where two cells are in the same block of level l. Such matrices commute, and their inverse is of the same kind:
 
     eigenvalue of level l:    lambda_l = sum_{j >= l} b^(h-j) / v_j
     covariance:               sum_l c_l B_l,    c_l = (1/lambda_l - 1/lambda_{l+1}) / b^(h-l),    c_h = 1/lambda_h
 
-so estimates and the variance of every interval take O(log n) steps. Cells beyond the last are 0 and known to be.
+so estimates and the variance of every interval take O(log n) steps. Cells beyond the last are 0.
 Reference: Hay, Rastogi, Miklau and Suciu, PVLDB 2010 (trees); Qardaji, Yang and Li, PVLDB 2013 (branching).
 """
 

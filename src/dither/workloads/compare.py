@@ -1,0 +1,125 @@
+"""Compares ways to ask many questions: one by one, as one vector, as a histogram, and by the best strategy.
+
+Two numbers say it all. *Price*: what it costs if every number gets noise of scale 1/epsilon (or rho for one question). *Error*:
+the root mean square error of the answers if all of it costs epsilon (or rho).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dither.exact.numbers import Number, show, show_rounded
+from dither.privacy.neighbours import AddRemove, Replace
+from dither.workloads.asked import as_vector, each_alone
+from dither.workloads.design import Price, design
+from dither.workloads.factors import Floats
+from dither.workloads.workload import Workload
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to ask all questions. `times`: its price, in prices of a single question; None if it has no such price."""
+
+    name: str
+    neighbours: str
+    times: Fraction | None
+    rmse: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The ways to ask a workload, side by side. It prints as a table."""
+
+    workload: Workload
+    price: Price
+    ways: tuple[Way, ...]
+
+    def best(self, neighbours: str = "add-remove") -> Way:
+        """Returns the way with the least error."""
+        return min((each for each in self.ways if each.neighbours == neighbours), key=lambda each: each.rmse)
+
+    def __getitem__(self, key: tuple[str, str]) -> Way:
+        name, neighbours = key
+        return next(each for each in self.ways if (each.name, each.neighbours) == (name, neighbours))
+
+    def __str__(self) -> str:
+        unit = "ρ" if self.price.gaussian else "ε"
+        lines = [f"{self.workload.size} questions about {self.workload.cells} cells, {_price_words(self.price)}", ""]
+        rows = [("", "neighbours", "price of noise 1/" + unit if unit == "ε" else "price", "error", "")]
+        for way in self.ways:
+            times = "" if way.times is None else f"{show(way.times)}{unit}"
+            rows.append((way.name, way.neighbours, times, show_rounded(way.rmse), way.note))
+        return "\n".join(lines + _columns(rows))
+
+    __repr__ = __str__
+
+
+def compare(
+    workload: Workload, *, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None
+) -> Comparison:
+    """Returns the ways to ask a workload at one price, with their errors."""
+    price = Price.of(epsilon, delta, rho)
+    ways = [way for neighbours in (AddRemove(), Replace()) for way in _ways(workload, price, neighbours)]
+    return Comparison(workload, price, tuple(ways))
+
+
+def _ways(workload: Workload, price: Price, neighbours: AddRemove | Replace) -> Sequence[Way]:
+    replaced = isinstance(neighbours, Replace)
+    name = neighbours.name
+    alone = each_alone(workload, replaced)
+    vector = as_vector(workload, replaced)
+    count = Fraction(workload.size)
+    moved = vector.squares if price.gaussian else vector.total
+    found = [
+        Way("one by one", name, count, _error(price, alone * float(count) ** (0.5 if price.gaussian else 1))),
+        Way(
+            "as one vector",
+            name,
+            Fraction(moved),
+            _error(price, np.array([math.sqrt(moved) if price.gaussian else float(moved)])),
+            "" if vector.exact else "at most",
+        ),
+    ]
+    changes = 2 if replaced else 1
+    each = _error(price, np.array([math.sqrt(changes) if price.gaussian else float(changes)])) ** 2
+    found.append(Way("as a histogram", name, Fraction(changes), _added_up(workload, each)))
+    best = design(workload, epsilon=price.epsilon, delta=price.delta, rho=price.rho, neighbours=neighbours)
+    ratio = best.strategy.ratio
+    note = "" if ratio is None or replaced else f"at most {ratio:.4f} times the least possible"
+    found.append(Way("by a strategy", name, None, best.rmse, f"{best.strategy.name}{'; ' if note else ''}{note}"))
+    return found
+
+
+def _error(price: Price, moved: Floats) -> float:
+    """Returns the root mean square error of numbers that move so far, each with noise for the whole price."""
+    mean = float((moved**2).mean())
+    if price.gaussian:
+        return math.sqrt(mean / (2 * float(price.as_rho)))
+    return math.sqrt(2 * mean) / float(price.epsilon or 1)
+
+
+def _added_up(workload: Workload, variance: float) -> float:
+    """Returns the error of answers that are added up from a histogram with noise in every cell."""
+    total = weight = 0.0
+    for term in workload:
+        each = math.prod(float(factor.squares().sum()) for factor in term.factors)
+        total, weight = total + term.weight * each * variance, weight + term.weight * term.size
+    return math.sqrt(total / weight)
+
+
+def _price_words(price: Price) -> str:
+    if price.rho is not None:
+        return f"ρ = {show(price.rho)} in all"
+    delta = "" if price.delta is None else f", δ = {show(price.delta)}"
+    return f"ε = {show(price.epsilon or Fraction(0))}{delta} in all"
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
