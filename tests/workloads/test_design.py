@@ -14,7 +14,8 @@ from dither.mechanisms.geometric import Geometric
 from dither.privacy.neighbours import AddRemove, Replace
 from dither.workloads.blocks import Person, Record, Unit
 from dither.workloads.choose import strategies
-from dither.workloads.design import Design, Price, design
+from dither.workloads.design import Design
+from dither.workloads.price import Price
 from dither.workloads.residuals import Residuals
 from dither.workloads.strategy import Flat
 from dither.workloads.workload import Workload
@@ -111,7 +112,7 @@ def test_measurements_fit_into_64_bits() -> None:
 def test_a_release_has_answers_and_margins_for_every_question() -> None:
     work = Workload.thresholds(8) * Workload.histogram(3)
     counts = np.arange(24).reshape(8, 3)
-    found = design(work, epsilon=500).release(counts)
+    found = work.design(epsilon=500).release(counts)
     (answers,), (margins,) = found.answers, found.margins()
     assert answers.shape == margins.shape == (8, 3)
     assert np.abs(answers - np.cumsum(counts, axis=0)).max() < 1
@@ -120,7 +121,7 @@ def test_a_release_has_answers_and_margins_for_every_question() -> None:
 @pytest.mark.parametrize("neighbours", [AddRemove(), Replace()], ids=lambda each: each.name)
 @pytest.mark.parametrize("given", [{"epsilon": 1}, {"rho": "1/2"}, {"epsilon": 1, "delta": "1e-6"}], ids=str)
 def test_the_loss_is_the_price(given: dict[str, str], neighbours: object) -> None:
-    made = design(Workload.ranges(12), **given, neighbours=neighbours)  # type: ignore[arg-type]
+    made = Workload.ranges(12).design(**given, neighbours=neighbours)  # type: ignore[arg-type]
     parts = [noise.loss() for noise in made.noises if noise is not None]
     assert made.loss() == (dt.Pure(1) if "delta" not in given and "epsilon" in given else made.loss())
     if "rho" in given:
@@ -132,10 +133,10 @@ def test_the_loss_is_the_price(given: dict[str, str], neighbours: object) -> Non
 )
 def test_a_price_is_needed(given: dict[str, str]) -> None:
     with pytest.raises(ArgumentError, match="Charged: nothing"):
-        design(Workload.thresholds(8), **given)  # type: ignore[arg-type]
+        Workload.thresholds(8).design(**given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("histogram", [[1, 2], [0.5] * 8, [1 << 39] * 8, [[1] * 3] * 3], ids=str)
 def test_histograms_that_do_not_fit_are_refused(histogram: list[int]) -> None:
     with pytest.raises(ArgumentError, match="Charged: nothing"):
-        design(Workload.thresholds(8), epsilon=1).release(np.array(histogram))
+        Workload.thresholds(8).design(epsilon=1).release(np.array(histogram))

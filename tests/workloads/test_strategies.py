@@ -57,7 +57,7 @@ def test_variances_are_those_of_the_noise(strategy: Strategy) -> None:
             noise = [each.copy() for each in zeros]
             noise[place].reshape(-1)[i] = 1
             for answer, own in zip(strategy.answers(noise, variances), total, strict=True):
-                own += variances[place] * answer**2
+                np.add(own, variances[place] * answer**2, out=own)
     for stated, own in zip(strategy.spreads(variances), total, strict=True):
         if type(strategy).__name__ == "Tree":  # cells beyond the last have no noise
             assert (own <= stated + 1e-9).all()

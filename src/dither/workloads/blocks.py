@@ -56,14 +56,21 @@ class Person:
     rows: int
 
     def __post_init__(self) -> None:
-        whole(self.groups, "groups", least=1)
-        whole(self.rows, "rows", least=1)
+        whole(self.groups, "max_groups", least=1)
+        whole(self.rows, "max_rows", least=1)
 
     def __str__(self) -> str:
         return f"one person in at most {self.groups} cells, with at most {self.rows} rows in each"
 
 
 Unit = Record | Person
+
+
+def unit_of(*, max_groups: int | None = None, max_rows: int | None = None) -> Unit:
+    """Returns what is protected: one record, or one person with at most so many cells and rows."""
+    if max_groups is None and max_rows is None:
+        return Record()
+    return Person(1 if max_groups is None else max_groups, 1 if max_rows is None else max_rows)
 
 
 @dataclass(frozen=True)

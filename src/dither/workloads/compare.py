@@ -10,14 +10,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
-from dither.exact.numbers import Number, show, show_rounded
+from dither.exact.numbers import show, show_rounded
 from dither.privacy.neighbours import AddRemove, Replace
 from dither.workloads.asked import as_vector, each_alone
-from dither.workloads.design import Price, design
+from dither.workloads.blocks import Record
+from dither.workloads.design import design
 from dither.workloads.factors import Floats
+from dither.workloads.price import Price
 from dither.workloads.workload import Workload
 
 
@@ -50,7 +54,7 @@ class Comparison:
 
     def __str__(self) -> str:
         unit = "ρ" if self.price.gaussian else "ε"
-        lines = [f"{self.workload.size} questions about {self.workload.cells} cells, {_price_words(self.price)}", ""]
+        lines = [self._title, ""]
         rows = [("", "neighbours", "price of noise 1/" + unit if unit == "ε" else "price", "error", "")]
         for way in self.ways:
             times = "" if way.times is None else f"{show(way.times)}{unit}"
@@ -59,12 +63,22 @@ class Comparison:
 
     __repr__ = __str__
 
+    def plot(self, path: str | PathLike[str]) -> Path:
+        """Draws the errors as a picture: a bar for each way, on a logarithmic axis."""
+        from dither.plots import comparison_picture  # matplotlib is an extra
 
-def compare(
-    workload: Workload, *, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None
-) -> Comparison:
+        bars = {
+            name: [(way.name, way.rmse) for way in self.ways if way.neighbours == name] for name in ("add-remove", "replace")
+        }
+        return comparison_picture(self._title, bars, path)
+
+    @property
+    def _title(self) -> str:
+        return f"{self.workload.size} questions about {self.workload.cells} cells, {_price_words(self.price)}"
+
+
+def compare(workload: Workload, price: Price) -> Comparison:
     """Returns the ways to ask a workload at one price, with their errors."""
-    price = Price.of(epsilon, delta, rho)
     ways = [way for neighbours in (AddRemove(), Replace()) for way in _ways(workload, price, neighbours)]
     return Comparison(workload, price, tuple(ways))
 
@@ -89,7 +103,7 @@ def _ways(workload: Workload, price: Price, neighbours: AddRemove | Replace) -> 
     changes = 2 if replaced else 1
     each = _error(price, np.array([math.sqrt(changes) if price.gaussian else float(changes)])) ** 2
     found.append(Way("as a histogram", name, Fraction(changes), _added_up(workload, each)))
-    best = design(workload, epsilon=price.epsilon, delta=price.delta, rho=price.rho, neighbours=neighbours)
+    best = design(workload, price, neighbours, Record())
     ratio = best.strategy.ratio
     note = "" if ratio is None or replaced else f"at most {ratio:.4f} times the least possible"
     found.append(Way("by a strategy", name, None, best.rmse, f"{best.strategy.name}{'; ' if note else ''}{note}"))

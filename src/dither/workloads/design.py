@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -19,54 +18,20 @@ from numpy.typing import NDArray
 from scipy.stats import laplace, norm
 
 from dither.errors import ArgumentError
-from dither.exact.numbers import Number, between, positive
+from dither.exact.numbers import Number, between
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.norms import L1, L2
-from dither.privacy.conversion import largest_rho
-from dither.privacy.losses import ZCDP, Approx, Loss, Pure
+from dither.privacy.losses import Loss
 from dither.privacy.neighbours import AddRemove, Replace
-from dither.workloads.blocks import MOST_ROWS, Record, Unit
+from dither.workloads.blocks import MOST_ROWS, Unit
 from dither.workloads.choose import strategies
 from dither.workloads.factors import Floats, Integers
+from dither.workloads.price import Price
 from dither.workloads.strategy import Strategy
 from dither.workloads.workload import Workload
 
 Noise = Geometric | Gaussian
-
-
-@dataclass(frozen=True)
-class Price:
-    """What may be spent: epsilon alone, epsilon with delta, or rho."""
-
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    rho: Fraction | None = None
-
-    @classmethod
-    def of(cls, epsilon: Number | None, delta: Number | None, rho: Number | None) -> Price:
-        if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
-            raise ArgumentError("A workload needs a price.", fix="give epsilon, or epsilon with delta, or rho.")
-        return cls(
-            None if epsilon is None else positive(epsilon, "epsilon"),
-            None if delta is None else between(delta, "delta", 0, 1, open_low=True, open_high=True),
-            None if rho is None else positive(rho, "rho"),
-        )
-
-    @property
-    def gaussian(self) -> bool:
-        return self.epsilon is None or self.delta is not None
-
-    @property
-    def as_rho(self) -> Fraction:
-        if self.rho is not None:
-            return self.rho
-        return largest_rho(self.epsilon, self.delta)
-
-    def loss(self) -> Loss:
-        if self.rho is not None:
-            return ZCDP(self.rho)
-        return Pure(self.epsilon) if self.delta is None else Approx(self.epsilon, self.delta)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -148,25 +113,47 @@ def _noisy(exact: Integers, noise: Noise | None) -> Integers:
 
 @dataclass(frozen=True)
 class Released:
-    """Noisy answers of every question, one array per term, and their margins."""
+    """Noisy answers of every question, one array per term of the workload, and their margins."""
 
     design: Design
     answers: tuple[Floats, ...]
+    changed: bool = False
 
     def margins(self, confidence: Number = "0.95") -> tuple[Floats, ...]:
+        """Returns the margin of every answer, as least squares gave it: not for answers made non-negative."""
         return self.design.margins(confidence)
 
+    def nonnegative(self) -> Released:
+        """Returns the nearest answers that no negative counts would give, for questions that count. It is free.
 
-def design(
-    workload: Workload,
-    *,
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    rho: Number | None = None,
-    unit: Unit | None = None,
-    neighbours: AddRemove | Replace | None = None,
-) -> Design:
+        Each table of counts keeps its total and loses what is below 0. Large answers become a little smaller, so they are no
+        longer right on average, and tables that were consistent with each other may no longer be.
+        """
+        found = []
+        for term, answers in zip(self.design.workload, self.answers, strict=True):
+            if not term.plain:
+                raise ArgumentError(
+                    "Only tables of counts can be made non-negative: thresholds and ranges overlap.",
+                    fix="ask for a histogram, make it non-negative, and add it up.",
+                )
+            found.append(nearest_nonnegative(answers))
+        return Released(self.design, tuple(found), changed=True)
+
+
+def nearest_nonnegative(table: Floats) -> Floats:
+    """Returns the nearest table without negative numbers that has the same total (0 if that is negative).
+
+    >>> nearest_nonnegative(np.array([5.0, -1.0, 2.0])).tolist()
+    [4.5, 0.0, 1.5]
+    """
+    flat = np.sort(table.reshape(-1))[::-1]
+    total = max(float(flat.sum()), 0.0)
+    shifts = (np.cumsum(flat) - total) / np.arange(1, flat.size + 1)
+    shift = shifts[np.nonzero(flat > shifts)[0][-1]] if total else flat[0]
+    return np.asarray(np.maximum(table - shift, 0.0))
+
+
+def design(workload: Workload, price: Price, neighbours: AddRemove | Replace, unit: Unit) -> Design:
     """Returns the design with the least error for a price."""
-    price, who = Price.of(epsilon, delta, rho), unit or Record()
-    found = (Design(each, price, who, neighbours or AddRemove()) for each in strategies(workload, price.gaussian))
+    found = (Design(each, price, unit, neighbours) for each in strategies(workload, price.gaussian))
     return min(found, key=lambda each: each.rmse)

@@ -15,13 +15,20 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.exact.numbers import whole
+from dither.exact.numbers import Number, whole
+from dither.privacy.neighbours import AddRemove, Replace
+from dither.workloads.blocks import unit_of
 from dither.workloads.factors import All, Cells, Each, Factor, Floats, Integers, Matrix, Ranges, Thresholds
+from dither.workloads.price import Price
+
+if TYPE_CHECKING:
+    from dither.workloads.compare import Comparison
+    from dither.workloads.design import Design
 
 DENSE = 2048  # cells, up to which a matrix of cells by cells is written down
 MOST_TERMS = 10_000
@@ -203,6 +210,34 @@ class Workload:
         """Returns the exact answers of each term, from one number per cell."""
         cells = self.checked(histogram)
         return tuple(term.apply(cells) for term in self.terms)
+
+    # --- at a price --------------------------------------------------------------------------------------------------
+
+    def design(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        neighbours: AddRemove | Replace | None = None,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
+    ) -> Design:
+        """Returns the strategy with the least error at a price, with its noise. It reads no data.
+
+        One record in one cell is protected; with `max_groups` and `max_rows`, one person in so many cells with so many rows.
+        """
+        from dither.workloads.design import design  # loads scipy
+
+        return design(
+            self, Price.of(epsilon, delta, rho), neighbours or AddRemove(), unit_of(max_groups=max_groups, max_rows=max_rows)
+        )
+
+    def compare(self, *, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None) -> Comparison:
+        """Compares the ways to ask: one by one, as one vector, as a histogram, and by the best strategy. It reads no data."""
+        from dither.workloads.compare import compare  # loads scipy
+
+        return compare(self, Price.of(epsilon, delta, rho))
 
     def checked(self, histogram: Cells) -> Cells:
         """Returns a histogram in the shape of the domain. Refuses any other number of cells."""
