@@ -287,7 +287,6 @@ def comparison_picture(title: str, bars: Mapping[str, Sequence[tuple[str, float]
         names, errors = [each for each, _ in ways][::-1], [error for _, error in ways][::-1]
         drawn = panel.barh(names, errors, color=_BLUE)
         panel.bar_label(drawn, [show_rounded(error) for error in errors], padding=3, fontsize=_SMALL)
-        panel.set_xscale("log")
         panel.margins(x=0.15)
         _dress(panel, f"one record is {_RELATIONS.get(name, name)}", "root mean square error", "")
     figure.suptitle(title, fontsize=10)

@@ -64,7 +64,7 @@ class Comparison:
     __repr__ = __str__
 
     def plot(self, path: str | PathLike[str]) -> Path:
-        """Draws the errors as a picture: a bar for each way, on a logarithmic axis."""
+        """Draws the errors as a picture: a bar for each way."""
         from dither.plots import comparison_picture  # matplotlib is an extra
 
         bars = {

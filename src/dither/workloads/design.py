@@ -28,7 +28,8 @@ from dither.workloads.blocks import MOST_ROWS, Unit
 from dither.workloads.choose import strategies
 from dither.workloads.factors import Floats, Integers
 from dither.workloads.price import Price
-from dither.workloads.strategy import Strategy
+from dither.workloads.strategy import Asked, Strategy
+from dither.workloads.tables import Tables
 from dither.workloads.workload import Workload
 
 Noise = Geometric | Gaussian
@@ -84,7 +85,12 @@ class Design:
 
     def margins(self, confidence: Number = "0.95") -> tuple[Floats, ...]:
         """Returns, for each term, the margin of every answer, which holds with this confidence for each answer alone."""
-        return tuple(np.sqrt(each) * self._quantile(confidence) for each in self.spreads)
+        if isinstance(self.strategy, Asked) and self.noises[0] is not None:  # one noise for each answer: its own law
+            exact = float(self.noises[0].margin(confidence))
+            return tuple(np.full(term.shape, exact) for term in self.workload)
+        reach = self._quantile(confidence)
+        wide = (np.sqrt(each) * reach for each in self.spreads)
+        return tuple(np.ceil(each) for each in wide) if isinstance(self.strategy, Tables) else tuple(wide)  # whole numbers
 
     def _quantile(self, confidence: Number) -> float:
         """Returns how many standard deviations a margin is: of a sum of many noises, or of one, whichever is wider."""
