@@ -7,7 +7,7 @@
     always                       tables measured directly, and the plain split
 
 Strategies are found in floats and rounded to whole numbers before any data is touched: rounding costs a little accuracy, never
-privacy. They depend on public things only, and are remembered for as long as the process lives.
+privacy. They depend on public things only, and are remembered (cache.py).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from functools import lru_cache
 import numpy as np
 
 from dither.workloads.asked import MOST_WRITTEN
+from dither.workloads.cache import kept
 from dither.workloads.combined import combined
 from dither.workloads.factors import Each, Factor, Floats, Integers, Ranges, Thresholds
 from dither.workloads.identity import p_identity
@@ -48,7 +49,7 @@ def candidates(workload: Workload, gaussian: bool) -> Iterator[Strategy]:
     long = len(workload.shape) == 1 and not workload.dense
     if long and all(isinstance(each.factors[0], (Each, Thresholds, Ranges)) for each in workload):
         yield tree(workload, gaussian)
-    if math.prod(workload.shape) <= 1 << 24 or workload.plain:
+    if workload.plain or all(each <= DENSE for each in workload.shape):
         yield best_tables(workload, gaussian)
 
 
@@ -83,10 +84,23 @@ def _best(gram: Floats, gaussian: bool, bits: int) -> tuple[Integers, float | No
     if np.count_nonzero(gram - np.diag(np.diagonal(gram))) == 0 and np.ptp(np.diagonal(gram)) == 0:
         return np.eye(len(gram), dtype=np.int64), 1.0 if gaussian else None
     if not gaussian:
-        return rounded(p_identity(gram), 1 << bits), None
-    best = optimum(gram)
-    # The factor with the triangle at the upper right has half the entries of the symmetric root, and rounds better.
-    matrix = rounded(np.asarray(np.linalg.cholesky(best.matrix).T, dtype=float), 1 << bits)
+        matrix, _ = kept(gram, "p-identity", lambda: (p_identity(gram), 0.0))
+        return _invertible(rounded(matrix, 1 << bits)), None
+
+    def find() -> tuple[Floats, float]:
+        best = optimum(gram)
+        # The factor with the triangle at the upper right has half the entries of the symmetric root, and rounds better.
+        return np.asarray(np.linalg.cholesky(best.matrix).T, dtype=float), best.bound
+
+    factor, bound = kept(gram, "optimum", find)
+    matrix = _invertible(rounded(factor, 1 << bits))
     real = matrix.astype(float)
     error = float(np.einsum("ij,ji->", gram, np.linalg.inv(real.T @ real))) * float((real**2).sum(axis=0).max())
-    return matrix, math.sqrt(error / best.bound)
+    return matrix, math.sqrt(error / bound)
+
+
+def _invertible(matrix: Integers) -> Integers:
+    """Returns the strategy with no 0 on its diagonal: every cell stays measured, however coarse the rounding."""
+    places = np.arange(matrix.shape[1])
+    matrix[places, places] = np.maximum(matrix[places, places], 1)
+    return matrix

@@ -162,8 +162,8 @@ def parts_of(axes: Axes) -> Iterator[Axes]:
 
 
 def _precision(shape: Axes, axes: Axes, part: Axes, noise: float) -> float:
-    """Returns 1 / (v_B m_AB)."""
-    return 1 / (noise * math.prod(shape[i] for i in axes if i not in part))
+    """Returns 1 / (v_B m_AB). A table without noise is almost infinitely precise."""
+    return 1 / (max(noise, 1e-12) * math.prod(shape[i] for i in axes if i not in part))
 
 
 def _errors(shape: Axes, sets: Sequence[Axes], weights: Mapping[Axes, float]) -> dict[Axes, float]:

@@ -22,6 +22,7 @@ from dither.workloads.factors import Floats
 
 STEPS = 200
 GOAL = 1.0005  # the ratio of squared errors at which to stop
+_LITTLE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def optimum(gram: Floats, goal: float = GOAL, steps: int = STEPS) -> Optimum:
     >>> found.ratio < 1.0005
     True
     """
-    gram = _positive(gram)
+    asked, gram = gram, _positive(gram)
     weights, bound = np.sqrt(np.diagonal(gram)), 0.0
     for _ in range(steps):
         root = np.sqrt(weights)
@@ -59,10 +60,19 @@ def optimum(gram: Floats, goal: float = GOAL, steps: int = STEPS) -> Optimum:
             break
         weights = diagonal
     found = (vectors * scale) @ vectors.T / (root[:, None] * root[None, :])
+    if gram is not asked:
+        bound = _bound(asked, root)
     return Optimum(found / (diagonal / root**2).max(), error, bound)
 
 
+def _bound(gram: Floats, root: Floats) -> float:
+    values = eigh(root[:, None] * gram * root[None, :], eigvals_only=True)
+    return float(np.sqrt(np.maximum(values, 0)).sum() ** 2 / (root**2).sum())
+
+
 def _positive(gram: Floats) -> Floats:
-    """Returns G with a little added where questions do not cover all cells: X must stay invertible."""
-    found: Floats = gram + np.eye(len(gram)) * (1e-9 * np.trace(gram) / len(gram))
-    return found
+    """Returns G with a little added where questions do not cover all cells: X must stay invertible, also when rounded."""
+    values = eigh(gram, eigvals_only=True)
+    if values[0] > values[-1] * 1e-9:
+        return gram
+    return np.asarray(gram + np.eye(len(gram)) * (_LITTLE * np.trace(gram) / len(gram)))

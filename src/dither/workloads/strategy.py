@@ -8,11 +8,12 @@ of epsilon (geometric noise) or of rho (Gaussian noise); the price is their sum 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -88,15 +89,19 @@ class Product(Strategy):
     def answers(self, measured: Measured, variances: Sequence[float]) -> tuple[Floats, ...]:
         return self.workload.answers(self.cells(measured))
 
-    def spreads(self, variances: Sequence[float]) -> tuple[Floats, ...]:
+    def _along(self) -> list[list[Floats]]:
+        """Returns the variances along each axis, for each term: those of its answers are their products."""
         inverses = [_covariance(matrix) for matrix in self.matrices]
-        found = []
-        for term in self.workload:
-            spread = np.array(float(variances[0]))
-            for factor, inverse in zip(term.factors, inverses, strict=True):
-                spread = np.multiply.outer(spread, factor.spread(inverse))
-            found.append(spread)
-        return tuple(found)
+        return [
+            [factor.spread(inverse) for factor, inverse in zip(term.factors, inverses, strict=True)] for term in self.workload
+        ]
+
+    def spreads(self, variances: Sequence[float]) -> tuple[Floats, ...]:
+        return tuple(reduce(np.multiply.outer, each, np.array(float(variances[0]))) for each in self._along())
+
+    def squared_error(self, variances: Sequence[float]) -> float:
+        sums = (math.prod(float(each.sum()) for each in along) for along in self._along())
+        return variances[0] * sum(term.weight * total for term, total in zip(self.workload, sums, strict=True))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class Tables(Strategy):
         """e of each measured table."""
         found = [0.0] * len(self.sets)
         for term, source in zip(self.workload, self.sources, strict=True):
-            found[source] += term.weight * float(self._summed(term, self.sets[source]).sum())
+            found[source] += term.weight * math.prod(float(each.sum()) for each in self._along(term, self.sets[source]))
         return tuple(found)
 
     @cached_property
@@ -63,16 +63,12 @@ class Tables(Strategy):
         power = 1 if self.gaussian else 2
         return sum(e / float(share) ** power for e, share in zip(self.errors, self.shares, strict=True))
 
-    def _summed(self, term: Term, axes: Axes) -> Floats:
-        """Returns the sum of squared coefficients of each answer, in the measured table."""
-        found = np.array(1.0)
-        for axis, factor in enumerate(term.factors):
-            if axis in axes:
-                each = np.ones(factor.cells) if isinstance(factor, Each) else (factor.rows() ** 2).sum(axis=1).astype(float)
-                found = np.multiply.outer(found, each)
-            else:
-                found = found[..., None]
-        return found
+    def _along(self, term: Term, axes: Axes) -> list[Floats]:
+        """Returns the sums of squared coefficients along each axis of the measured table: those of answers are their products."""
+        return [factor.spread(np.eye(factor.cells)) if axis in axes else np.ones(1) for axis, factor in enumerate(term.factors)]
+
+    def squared_error(self, variances: Sequence[float]) -> float:
+        return math.fsum(error * variance for error, variance in zip(self.errors, variances, strict=True))
 
     def answers(self, measured: Measured, variances: Sequence[float]) -> tuple[Floats, ...]:
         return tuple(
@@ -90,7 +86,7 @@ class Tables(Strategy):
 
     def spreads(self, variances: Sequence[float]) -> tuple[Floats, ...]:
         return tuple(
-            self._summed(term, self.sets[source]) * variances[source]
+            reduce(np.multiply.outer, self._along(term, self.sets[source]), np.array(variances[source]))
             for term, source in zip(self.workload, self.sources, strict=True)
         )
 
