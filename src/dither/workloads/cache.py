@@ -45,7 +45,7 @@ def kept(gram: Floats, kind: str, find: Callable[[], tuple[Floats, float]]) -> t
 
 def _read(path: Path, cells: int) -> tuple[Floats, float] | None:
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             matrix, number = np.asarray(stored["matrix"], dtype=float), float(stored["number"])
     except (OSError, ValueError, KeyError, EOFError, TypeError, BadZipFile):
         return None

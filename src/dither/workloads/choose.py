@@ -84,8 +84,8 @@ def _best(gram: Floats, gaussian: bool, bits: int) -> tuple[Integers, float | No
     if np.count_nonzero(gram - np.diag(np.diagonal(gram))) == 0 and np.ptp(np.diagonal(gram)) == 0:
         return np.eye(len(gram), dtype=np.int64), 1.0 if gaussian else None
     if not gaussian:
-        matrix, _ = kept(gram, "p-identity", lambda: (p_identity(gram), 0.0))
-        return _invertible(rounded(matrix, 1 << bits)), None
+        learned, _ = kept(gram, "p-identity", lambda: (p_identity(gram), 0.0))
+        return _invertible(rounded(learned, 1 << bits)), None
 
     def find() -> tuple[Floats, float]:
         best = optimum(gram)

@@ -64,7 +64,7 @@ class Tables(Strategy):
         return sum(e / float(share) ** power for e, share in zip(self.errors, self.shares, strict=True))
 
     def _along(self, term: Term, axes: Axes) -> list[Floats]:
-        """Returns the sums of squared coefficients along each axis of the measured table: those of answers are their products."""
+        """Returns the sums of squared coefficients along each axis of the measured table: answers have their products."""
         return [factor.spread(np.eye(factor.cells)) if axis in axes else np.ones(1) for axis, factor in enumerate(term.factors)]
 
     def squared_error(self, variances: Sequence[float]) -> float:
