@@ -110,6 +110,17 @@ def test_rounding_is_cheap_where_noise_is_wide() -> None:
         assert bound.slack < bound.mu2 / 10
 
 
+@pytest.mark.parametrize("moves", [Moves(5, 5, Fraction(90)), Moves(10**6, 40, Fraction(3)), Moves(1, 1, Fraction(1, 2))])
+def test_the_factor_is_counted_for_every_number_that_moves(moves: Moves) -> None:
+    bound = smooth([moves])
+    t = moves.variance - moves.squares / bound.mu2
+    wobble = 2 * sum(math.exp(-2 * math.pi**2 * n * n * float(t)) for n in range(1, 6))
+    assert abs(float(bound.slack) / (2 * moves.moving * math.atanh(wobble)) - 1) < 1e-3
+    both = smooth([moves, moves._replace(variance=moves.variance * 10**6)])
+    assert both.mu2 > bound.mu2
+    assert both.slack > 0
+
+
 def test_vectors_add_up_and_stand_beside_other_parts() -> None:
     one, other = ((1, 4), (3, 2)), ((2, 6),)
     aside = Curve.of(parts.Response("1/5"), 3) + Curve.of(parts.Laplace("1/10"), 5)
