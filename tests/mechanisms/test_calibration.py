@@ -83,6 +83,13 @@ def test_numbers_that_move_alike_get_the_least_variance_of_their_exact_curve(
         assert Curve.of(DiscreteGaussian(each, variance * (1 - Fraction(1, 5000))), count).delta(epsilon) > delta
 
 
+@pytest.mark.parametrize("epsilon", [60, 1000, 10**5, 10**6])
+@pytest.mark.parametrize("delta", [Fraction(1, 10**6), Fraction(99, 100)])
+def test_next_to_no_noise_has_a_variance_too(epsilon: int, delta: Fraction) -> None:
+    at = Fraction(epsilon)
+    assert 0 < for_alike(at, delta, 3, 1) <= for_squares(at, delta, 3, 3) <= max(3 / (2 * largest_rho(at, delta)), MILLION)
+
+
 def test_little_noise_falls_back_to_zcdp() -> None:
     epsilon = Fraction(10)
     assert for_squares(epsilon, MILLION, 2, 2) == 2 / (2 * largest_rho(epsilon, MILLION))

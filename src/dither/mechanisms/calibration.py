@@ -28,6 +28,7 @@ from dither.privacy.parts import DiscreteGaussian
 from dither.privacy.parts.vector import LEAST_VARIANCE, Moves, smooth
 
 LOWEST, HIGHEST = -6, 24  # the decades of variances, in steps squared
+_LEAST = Fraction(1, 20)  # of variances on the exact curve: with less, nearly all noise is 0
 _ROUGH = 1000  # variances from which on the bound is as good as the exact curve, to 1e-3
 
 
@@ -105,7 +106,9 @@ def for_alike(epsilon: Fraction, delta: Fraction, count: int, each: int) -> Frac
         return found
 
     def log_excess(variance: Fraction) -> float:
-        """Returns ln(delta of this variance / delta), whose sign is certain above 0."""
+        """Returns ln(delta of this variance / delta), whose sign is certain above 0; infinite below the least variance."""
+        if variance < _LEAST:
+            return math.inf
         exact = Curve.of(DiscreteGaussian(each, variance), count).delta(epsilon)
         return _log(exact / delta) if exact <= delta else max(_log(exact / delta), 1e-15)
 
