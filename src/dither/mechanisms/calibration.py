@@ -24,7 +24,8 @@ from dither.exact.numbers import show
 from dither.privacy.accountant import closed
 from dither.privacy.conversion import largest_rho
 from dither.privacy.losses import Curve
-from dither.privacy.parts import DiscreteGaussian
+from dither.privacy.parts import DiscreteGaussian, Gaussian
+from dither.privacy.parts.base import unchecked
 from dither.privacy.parts.vector import LEAST_VARIANCE, Moves, smooth
 
 LOWEST, HIGHEST = -6, 24  # the decades of variances, in steps squared
@@ -91,11 +92,9 @@ def for_squares(epsilon: Fraction, delta: Fraction, squares: int, moving: int) -
         raise too_wide(epsilon, delta)
     by_rho = max(squares / (2 * rho), SEVEN.value(0))
 
-    def holds(place: int) -> bool:
-        return _bounded(epsilon, delta, [Moves(squares, moving, SEVEN.value(place))])
-
-    last = min(SEVEN.above(by_rho), SEVEN.last)
-    return min(by_rho, SEVEN.value(search(holds, 0, last))) if holds(last) else by_rho
+    first = SEVEN.above(max(squares / (2 * _RHOS.value(_continuous(epsilon, delta))), LEAST_VARIANCE))
+    found = search(lambda place: _bounded(epsilon, delta, [Moves(squares, moving, SEVEN.value(place))]), first, None)
+    return min(by_rho, SEVEN.value(found))
 
 
 @lru_cache(maxsize=256)
@@ -152,19 +151,30 @@ def rho_together(epsilon: Fraction, delta: Fraction, shares: tuple[Share, ...]) 
     if not least:
         return least
 
-    def fails(place: int) -> bool:
-        rho = _RHOS.value(place)
-        return not _bounded(epsilon, delta, [Moves(s.squares, s.moving, s.squares / (2 * s.share * rho)) for s in shares])
+    def holds(below: int) -> bool:
+        rho = _RHOS.value(top - below)
+        return _bounded(epsilon, delta, [Moves(s.squares, s.moving, s.squares / (2 * s.share * rho)) for s in shares])
 
-    first = _RHOS.above(least)
-    if fails(first):
-        return least
-    return max(least, _RHOS.value(search(fails, first, None) - 1))
+    top = _continuous(epsilon, delta)
+    return max(least, _RHOS.value(top - search(holds, 0, None)))
+
+
+@lru_cache(maxsize=256)
+def _continuous(epsilon: Fraction, delta: Fraction) -> int:
+    """Returns the place of the largest rho of one number with continuous noise, which no vector exceeds."""
+
+    def fails(place: int) -> bool:
+        return not _within(epsilon, delta, unchecked(Gaussian, mu2=2 * _RHOS.value(place), slack=Fraction(0)))
+
+    return search(fails, _RHOS.above(largest_rho(epsilon, delta)), None) - 1
 
 
 def _bounded(epsilon: Fraction, delta: Fraction, moves: Sequence[Moves]) -> bool:
     """Returns whether the bound of privacy/parts/vector.py certainly stays within (epsilon, delta)."""
-    if any(each.variance < LEAST_VARIANCE for each in moves):
-        return False
-    bound = closed.delta(((smooth(moves), 1),))
+    return all(each.variance >= LEAST_VARIANCE for each in moves) and _within(epsilon, delta, smooth(moves))
+
+
+def _within(epsilon: Fraction, delta: Fraction, noise: Gaussian) -> bool:
+    """Returns whether continuous noise certainly stays within (epsilon, delta)."""
+    bound = closed.delta(((noise, 1),))
     return bound is not None and certainly_at_most(lambda: bound(epsilon), delta)
