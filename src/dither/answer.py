@@ -33,6 +33,7 @@ from dither.planning.outputs import (
     passed_on,
     predicted_margins,
     ranks,
+    unshown,
 )
 from dither.planning.plan import Field, Plan
 from dither.planning.price import Price
@@ -206,13 +207,13 @@ class Answer:
         intervals. None if no margin can be stated, as for LN of a difference. The margin of a quantile is released with it and
         holds with 99 %; at a higher confidence it is what the bounds allow. See also `ranks`.
         """
-        level = self._confidence(confidence)
+        level = self.at_confidence(confidence)
         wide = margins(self.plan, self.noisy, self.table, level)
         return consistent_margins(self.plan, self.noisy, self.table, wide, level) if self.is_consistent else wide
 
     def ranks(self, confidence: Number | None = None) -> dict[str, float]:
         """Returns how many rows' worth the rank of each quantile column may be off."""
-        return ranks(self.plan, self._confidence(confidence))
+        return ranks(self.plan, self.at_confidence(confidence))
 
     def may_be_empty(self) -> dict[str, list[bool]]:
         """Returns for each noisy column whether the group of a row may be too small: a mean of no rows is undefined."""
@@ -224,7 +225,8 @@ class Answer:
         question or the catalog turned the estimate off."""
         return self.program.left_out(self.released, self.confidence)
 
-    def _confidence(self, confidence: Number | None) -> Fraction:
+    def at_confidence(self, confidence: Number | None) -> Fraction:
+        """Returns a confidence, checked; by default that of the answer."""
         if confidence is None:
             return self.confidence
         return between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
@@ -258,14 +260,14 @@ class Answer:
 
     @property
     def warning(self) -> str:
-        """What to read before the numbers: that noise hides how much was left out within the smallest bounds; empty if not."""
-        smallest = " and ".join(f"{name} = {bound}" for name, bound in self.program.cuts.smallest)
+        """What to read before the numbers: that noise hides how much was left out within chosen bounds; empty if not."""
+        chosen = " and ".join(f"{name} = {bound}" for name, bound in self.program.cuts.chosen)
         hidden = [each.of for each in self.left_out if each.hidden and not each.clipped]
-        if not smallest or not hidden:
+        if not chosen or not hidden:
             return ""
         return (
             f"these numbers may be far off, whatever ± says: noise hides how many {hidden[0]} were left out, and the "
-            f"smallest bounds were chosen ({smallest}). Name the bounds, or spend more"
+            f"bounds were chosen under the same noise ({chosen}). Name the bounds, or spend more"
         )
 
     def notes(self) -> list[str]:
@@ -278,6 +280,7 @@ class Answer:
         hidden = [each for each in sentences(said) if each not in seen]
         notes = [*self._warnings(), *self._empty(), *seen, *self._doubts(), *self._hidden()]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
+        notes += self._unshown()
         notes += [self.chosen] if self.chosen else []
         notes += ["counts were made whole, not negative and adding up; ± includes it"] if self.is_consistent else []
         notes += ["; ".join(hidden)] if hidden else []
@@ -321,6 +324,11 @@ class Answer:
         return (
             [] if rule is None or not self.rows else [f"groups of fewer than about {rule.margin('0.95')} people are not shown"]
         )
+
+    def _unshown(self) -> list[str]:
+        """Names what is paid for and in no column."""
+        titles = [each.title for each in unshown(self.plan)]
+        return [f"paid for, but not shown: {', '.join(titles)}"] if titles else []
 
     def _doubts(self) -> list[str]:
         """Explains `± ?` and `?` behind a margin, where the table has them."""

@@ -19,12 +19,14 @@ WEIGHTS = {
     "finite": 1,
     "low digits": 1,
     "one draw at a time": 1,
+    "peak": 1,
     "fair bits": 1,
     "mechanisms": 4,
     "attacks": 4,
     "audit": 8,
     "clipped mean": 1,
     "margins across groups": 1,
+    "margins around several results": 1,
     "other": 4,
 }
 

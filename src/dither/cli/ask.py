@@ -15,6 +15,7 @@ from dither.cli.app import (
     Analyst,
     Catalog,
     Confidence,
+    Consistent,
     Delta,
     Epsilon,
     File,
@@ -128,6 +129,7 @@ def _ask(
     file: File = None,
     weights: Weights = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise if the question was answered before.")] = False,
+    consistent: Consistent = False,
     form: Form = None,
     out: Out = None,
     receipt: Annotated[Path | None, typer.Option(help="Write the signed receipt to this file (JSON).")] = None,
@@ -168,6 +170,8 @@ def _ask(
             fresh=fresh,
         )
         left = standing(survey, analyst)
+    if consistent:
+        answer = answer.consistent()
     charged = "nothing, it was given again" if answer.replayed else answer.price
     if receipt is not None:
         with output.reporting_charge(receipt, charged):
