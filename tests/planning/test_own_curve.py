@@ -186,6 +186,12 @@ def test_each_way_is_taken_somewhere() -> None:
     assert [type(mechanism) for mechanism in found] == [Geometric, Gaussian]
 
 
+@pytest.mark.parametrize("epsilon", [20, 300, 2900])
+def test_prices_that_need_next_to_no_noise_have_a_plan(epsilon: int) -> None:
+    asked = query(ask("n", "count"), keys=("region", "age"))
+    assert isinstance(planned(asked, epsilon, DELTA, max_groups=3).noises[0].mechanism, Geometric)
+
+
 def test_groups_are_released_with_this_noise() -> None:
     epsilon, delta = SMOOTH
     plan = planned(query(ask("n", "count"), keys=("region",)), epsilon, delta)

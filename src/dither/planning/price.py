@@ -41,6 +41,7 @@ from dither.privacy.losses import Approx, Curve, Loss, Pure, total
 from dither.privacy.parts import DiscreteGaussian
 
 Built = TypeVar("Built")
+_LEAST_VARIANCE = Fraction(1, 20)  # geometric noise of less is 0 nearly always, and Gaussian noise is not needed
 _PARTS = 1000  # shares are whole thousandths of the price, which read well
 
 
@@ -124,6 +125,8 @@ def _too_weak(pure: Choice, bounding: Bounding, delta: Fraction) -> bool:
     epsilon, variance, (count, each) = smooth[0].loss.epsilon(), Fraction(smooth[0].variance), alike
     if count == 1:
         return not hides(epsilon, delta, each, variance)
+    if variance < _LEAST_VARIANCE:
+        return True
     return Curve.of(DiscreteGaussian(each, variance), count).delta(epsilon) > delta
 
 
