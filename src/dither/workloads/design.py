@@ -9,7 +9,9 @@ block gets noise for its share of the price, and prices add up. What follows is 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -19,12 +21,14 @@ from scipy.stats import laplace, norm
 
 from dither.errors import ArgumentError
 from dither.exact.numbers import Number, between
+from dither.mechanisms.calibration import Share, rho_together
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.norms import L1, L2
+from dither.privacy.conversion import largest_rho
 from dither.privacy.losses import Loss
 from dither.privacy.neighbours import AddRemove, Replace
-from dither.workloads.blocks import MOST_ROWS, Unit
+from dither.workloads.blocks import MOST_ROWS, Moves, Unit
 from dither.workloads.choose import strategies
 from dither.workloads.factors import Floats, Integers
 from dither.workloads.price import Price
@@ -52,17 +56,29 @@ class Design:
     def noises(self) -> tuple[Noise | None, ...]:
         """The noise of each block; None for one that no unit moves."""
         replaced = isinstance(self.neighbours, Replace)
-        stretch = self.strategy.factor(self.unit, replaced, self.price.gaussian)
-        found: list[Noise | None] = []
-        for block, share in zip(self.strategy.blocks, self.strategy.shares, strict=True):
-            moves = block.moves(self.unit, replaced)
-            if not moves.squares:
-                found.append(None)
-            elif self.price.gaussian:
-                found.append(Gaussian(rho=self.price.as_rho * share / stretch, sensitivity=L2.of_squares(moves.squares)))
-            else:
-                found.append(Geometric(epsilon=self.price.epsilon * share, sensitivity=L1(moves.total)))  # type: ignore[operator]
-        return tuple(found)
+        every = [(block.size, block.moves(self.unit, replaced)) for block in self.strategy.blocks]
+        if not self.price.gaussian:
+            return tuple(
+                Geometric(epsilon=self.price.epsilon * share, sensitivity=L1(moves.total)) if moves.total else None  # type: ignore[operator]
+                for (_, moves), share in zip(every, self.strategy.shares, strict=True)
+            )
+        rho = self._rho(every, self.strategy.factor(self.unit, replaced, True))
+        return tuple(
+            Gaussian(rho=rho * share, sensitivity=L2.of_squares(moves.squares, size)) if moves.squares else None
+            for (size, moves), share in zip(every, self.strategy.shares, strict=True)
+        )
+
+    def _rho(self, every: Sequence[tuple[int, Moves]], together: Fraction) -> Fraction:
+        """Returns what to divide among the blocks. Given (epsilon, delta), the better of two: rho whose conversion holds, of
+        which no unit pays more than the part `together`; or all blocks as one vector on their curve."""
+        if self.price.rho is not None:
+            return self.price.rho / together
+        if self.price.epsilon is None or self.price.delta is None:
+            raise TypeError("a Gaussian price is rho, or epsilon with delta")
+        pairs = zip(every, self.strategy.shares, strict=True)
+        vectors = tuple(Share(share, moves.squares, size) for (size, moves), share in pairs if moves.squares)
+        by_curve = rho_together(self.price.epsilon, self.price.delta, vectors) if vectors else Fraction(1)
+        return max(by_curve, largest_rho(self.price.epsilon, self.price.delta) / together)
 
     def loss(self) -> Loss:
         """Returns the price of the whole release."""

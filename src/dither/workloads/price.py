@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from dither.errors import ArgumentError
 from dither.exact.numbers import Number, between, positive
-from dither.privacy.conversion import largest_rho
 from dither.privacy.losses import ZCDP, Approx, Loss, Pure
 
 
@@ -32,12 +31,6 @@ class Price:
     @property
     def gaussian(self) -> bool:
         return self.epsilon is None or self.delta is not None
-
-    @property
-    def as_rho(self) -> Fraction:
-        if self.rho is not None:
-            return self.rho
-        return largest_rho(self.epsilon, self.delta)
 
     def loss(self) -> Loss:
         if self.rho is not None:
