@@ -115,15 +115,15 @@ def _error(price: Price, moved: Floats) -> float:
     """Returns the root mean square error of numbers that move so far, each with noise for the whole price."""
     mean = float((moved**2).mean())
     if price.gaussian:
-        return math.sqrt(mean / (2 * float(_rho(price))))
+        return math.sqrt(mean / (2 * float(_rho(price, int((moved**2).max())))))
     return math.sqrt(2 * mean) / float(price.epsilon or 1)
 
 
-def _rho(price: Price) -> Fraction:
-    """Returns rho, or the most that one vector may have at (epsilon, delta)."""
+def _rho(price: Price, squares: int) -> Fraction:
+    """Returns rho, or the most that one vector may have at (epsilon, delta) whose squared moves add up to so much."""
     if price.rho is not None or price.epsilon is None or price.delta is None:
         return price.rho or Fraction(0)
-    return rho_together(price.epsilon, price.delta, (Share(Fraction(1), 1 << 40, 1),))
+    return rho_together(price.epsilon, price.delta, (Share(Fraction(1), max(squares, 1), max(squares, 1)),))
 
 
 def _added_up(workload: Workload, variance: float) -> float:
