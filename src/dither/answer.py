@@ -527,7 +527,7 @@ def _html_cell(side: str, text: str) -> str:
 
 def _reserved(program: Batch) -> Fraction:
     """Returns the part of epsilon that is for what is left out."""
-    pairs = zip(program.cuts.parts, program.plans[1:], strict=False)
+    pairs = zip(program.cuts.parts, program.plans[program.own :], strict=False)
     return sum((plan.price.epsilon for part, plan in pairs if not part.free), Fraction(0))
 
 

@@ -190,6 +190,10 @@ class Noise:
         """The scale of one cell's noise: the Laplace scale, or the standard deviation."""
         return self.mechanism.noise_scale
 
+    def margin(self, confidence: Fraction) -> Number | Fraction:
+        """Returns how far one cell's noise reaches with this confidence."""
+        return self.mechanism.margin(confidence)
+
     @cached_property
     def record(self) -> dict[str, Any]:
         """The mechanism's tag and exact parameters, for ledgers."""
@@ -423,7 +427,7 @@ def noise_reach(terms: Sequence[Term], noises: Sequence[Noise], confidence: Frac
     if not terms:
         return 0.0
     if len(terms) == 1:
-        return float(noises[terms[0].noise].mechanism.margin(confidence) * abs(terms[0].weight))
+        return float(noises[terms[0].noise].margin(confidence) * abs(terms[0].weight))
     scales = tuple(sorted(abs(float(t.weight)) * noises[t.noise].scale for t in terms))
     gaussian = noises[terms[0].noise].gaussian
     steps, law = sum(abs(float(t.weight)) for t in terms), margins.normal if gaussian else margins.laplace
