@@ -9,7 +9,7 @@ a whole one, like the noisy ones, so sums may differ by a few.
 
 Margins of fitted numbers. With Gaussian noise a fitted number has about normal noise of a known variance. With geometric noise
 it is a sum of many: its margin is the wider of a normal and of a Laplace variable of that variance. Numbers of different groups
-have noise in common, so tables are fitted only where no SELECT around the question combines them.
+have noise in common: what a SELECT around the question combines of them gets intervals, not a joint law (symbols.py).
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ class Fitted(Noise):
     """The noise of a number once it is fitted: what was drawn and its price, and how far the number may be off."""
 
     deviation: float = 0.0
+
+    @property
+    def fitted(self) -> bool:
+        return True
 
     @property
     def scale(self) -> float:

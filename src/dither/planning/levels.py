@@ -9,9 +9,6 @@ after that. Every grouping set counts the same: the objective is the sum over se
 noise a set may get almost nothing, if its table is as good when added up from a finer one. With Gaussian noise all tables are
 one vector, whose price is that of the whole: k tables have the noise of sqrt(k) prices, not of k.
 
-With a SELECT around them tables are not put together, because it combines numbers whose noise must be independent. Then the
-sets have even shares, and prices add up.
-
 That needs public keys, and numbers that add up. A count of people or of distinct values, and a quantile, do not: a person who
 is in two groups is one person in their total. And a total cannot be added up from groups that were not shown. Such questions
 are planned as one question for each set, each bounded by its own keys.
@@ -88,7 +85,7 @@ def plan_levels(question: Resolved, catalog: Catalog, price: Price, gaussian: bo
 
 def fits(question: Resolved) -> bool:
     """Whether the tables of grouping sets are put together by least squares (fitted.py)."""
-    return len(set(question.query.sets)) > 1 and not question.query.above
+    return len(set(question.query.sets)) > 1
 
 
 def _alone(fine: Plan, kept: tuple[int, ...], price: Price, gaussian: bool | None) -> Level:

@@ -190,6 +190,11 @@ class Noise:
         """The scale of one cell's noise: the Laplace scale, or the standard deviation."""
         return self.mechanism.noise_scale
 
+    @property
+    def fitted(self) -> bool:
+        """Whether numbers of different groups have noise in common, because they were fitted together."""
+        return False
+
     def margin(self, confidence: Fraction) -> Number | Fraction:
         """Returns how far one cell's noise reaches with this confidence."""
         return self.mechanism.margin(confidence)
