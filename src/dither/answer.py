@@ -6,7 +6,7 @@ import datetime
 import html
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as stored
 from fractions import Fraction
@@ -16,7 +16,7 @@ from os import PathLike
 from typing import Any
 
 from dither.errors import DitherError, extra
-from dither.exact.numbers import Number, between, flag, show, show_percent
+from dither.exact.numbers import Number, between, flag, show, show_percent, show_rounded
 from dither.export import excel, latex, markdown
 from dither.ledger.receipts import Receipt
 from dither.planning.consistent import consistent_margins, consistent_table
@@ -42,6 +42,55 @@ from dither.query.functions.base import double
 from dither.text import did_you_mean
 
 
+@dataclass(frozen=True)
+class Offered:
+    """An answer that follows from earlier ones, as a quote shows it: its margins, never its values.
+
+    `nominal`: this analyst has seen numbers that it is made of; `counted`: their price would count in the analyst's quota;
+    `cut`: how people were bounded in the earlier groups.
+    """
+
+    margins: Mapping[str, float | None]
+    entries: tuple[int, ...]
+    nominal: bool
+    counted: bool
+    uneven: bool = False  # margins differ from group to group; these are the largest
+    cut: tuple[str, ...] = ()
+
+    def words(self, new: Mapping[str, float | None], price: str) -> list[str]:
+        """Shows it beside the new answer that the quote is for. Margins that depend on unknown rows are left out."""
+        known = [name for name, margin in self.margins.items() if margin is not None] or list(self.margins)
+        own, other = ({name: each.get(name) for name in known} for each in (self.margins, new))
+        stated = (
+            f"free from earlier answers: {_margins(own, 'up to ' if self.uneven else '')}; new: {price} for {_margins(other)}"
+        )
+        nominal = " (nominal: you have seen numbers that it is made of)" if self.nominal else ""
+        counts = "; their price counts in the quota of an analyst who has not seen them" if self.counted else ""
+        return [f"{stated}{nominal}", f"made of {entries_in_words(self.entries)}{counts}", *self.cut]
+
+    def as_data(self) -> dict[str, Any]:
+        """Returns the fields as JSON writes them."""
+        margins = {name: _finite(margin) for name, margin in self.margins.items()}
+        return {"margins": margins, "made_of": list(self.entries), "nominal": self.nominal, "counted": self.counted}
+
+
+def _margins(margins: Mapping[str, float | None], most: str = "") -> str:
+    """Shows margins to expect; without names if there is only one."""
+    each = [(name, f"{most}± {'?' if margin is None else show_rounded(margin)}") for name, margin in margins.items()]
+    return each[0][1] if len(each) == 1 else ", ".join(f"{name} {text}" for name, text in each)
+
+
+def entries_in_words(entries: Sequence[int]) -> str:
+    """Shows the numbers of entries.
+
+    >>> entries_in_words([4]), entries_in_words([4, 6, 9])
+    ('entry 4', 'entries 4, 6 and 9')
+    """
+    if len(entries) == 1:
+        return f"entry {entries[0]}"
+    return f"entries {', '.join(map(str, entries[:-1]))} and {entries[-1]}"
+
+
 @dataclass(frozen=True, repr=False)
 class Quote:
     """The price of a question and the margins to expect. It reads no row and charges nothing."""
@@ -53,6 +102,7 @@ class Quote:
     again: int | None = None  # the entry of the stored answer that asking would return for free
     counted: bool = False  # the stored answer would count in the analyst's quota, who has not seen it yet
     further: tuple[tuple[str, str], ...] = ()  # lines about what is done besides the plan
+    free: Offered | None = stored(default=None, kw_only=True)  # what earlier answers give for nothing
 
     @property
     def plan(self) -> Plan:
@@ -99,9 +149,7 @@ class Quote:
         return {
             "columns": [field.name for field in self.schema],
             "kinds": [field.kind for field in self.schema],
-            "margins": {
-                name: None if margin is None or math.isinf(margin) else margin for name, margin in self.margins().items()
-            },
+            "margins": {name: _finite(margin) for name, margin in self.margins().items()},
             "ranks": ranks(self.plan, self.confidence),
             "confidence": str(self.confidence),
             "assumed_rows": self.assumed_rows,
@@ -109,6 +157,7 @@ class Quote:
             "refused": self.refusal or None,
             "entry": self.again,
             "left_out": {"epsilon": str(_reserved(self.program)), "for": [part.words for part in self.program.cuts.parts]},
+            "free": None if self.free is None else self.free.as_data(),
             "plan": self.explain(),
         }
 
@@ -124,13 +173,18 @@ class Quote:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
-        text = self.explain()
+        text = "\n".join([self.explain(), *self._offered()])
         if self.refusal:
             return f"{text}\nasked now      it would be refused: {self.refusal}"
         if self.again is None:
             return text
         counts = "; its price counts in the quota of an analyst who has not seen it" if self.counted else ""
         return f"{text}\nasked now      it is the answer of entry {self.again} again: charged nothing{counts}"
+
+    def _offered(self) -> list[str]:
+        """Returns the lines on what earlier answers give."""
+        lines = [] if self.free is None else self.free.words(self.margins(), self.price)
+        return [f"{'' if place else 'earlier':<14} {line}" for place, line in enumerate(lines)]
 
 
 @dataclass(frozen=True)
@@ -206,13 +260,13 @@ class Answer:
         intervals. None if no margin can be stated, as for LN of a difference. The margin of a quantile is released with it and
         holds with 99 %; at a higher confidence it is what the bounds allow. See also `ranks`.
         """
-        level = self._confidence(confidence)
+        level = self.level(confidence)
         wide = margins(self.plan, self.noisy, self.table, level)
         return consistent_margins(self.plan, self.noisy, self.table, wide, level) if self.is_consistent else wide
 
     def ranks(self, confidence: Number | None = None) -> dict[str, float]:
         """Returns how many rows' worth the rank of each quantile column may be off."""
-        return ranks(self.plan, self._confidence(confidence))
+        return ranks(self.plan, self.level(confidence))
 
     def may_be_empty(self) -> dict[str, list[bool]]:
         """Returns for each noisy column whether the group of a row may be too small: a mean of no rows is undefined."""
@@ -224,7 +278,8 @@ class Answer:
         question or the catalog turned the estimate off."""
         return self.program.left_out(self.released, self.confidence)
 
-    def _confidence(self, confidence: Number | None) -> Fraction:
+    def level(self, confidence: Number | None) -> Fraction:
+        """Returns the confidence asked for, by default the answer's own."""
         if confidence is None:
             return self.confidence
         return between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
@@ -286,8 +341,12 @@ class Answer:
         left = self.left()
         return [
             *dict.fromkeys(notes),
-            "; ".join([f"± at {show_percent(self.confidence)} confidence", self._charged(), *([left] if left else [])]),
+            "; ".join([self._stated(), self._charged(), *([left] if left else [])]),
         ]
+
+    def _stated(self) -> str:
+        """Says how often margins hold."""
+        return f"± at {show_percent(self.confidence)} confidence"
 
     def footer(self) -> str:
         """Shows the notes, one in each line."""
@@ -409,6 +468,8 @@ class Answer:
             "price": {"epsilon": epsilon, "delta": delta},
             "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},
             "replayed": self.replayed,
+            "made_of": [],
+            "nominal": False,
             "receipt": None if self.issued is None else json.loads(self.issued.to_json()),
         }
 
@@ -441,7 +502,7 @@ class Answer:
     def excel(self) -> bytes:
         """Returns the content of the file that `to_excel` writes."""
         asked = [] if self.issued is None else [("question", str(self.issued.body["question"]))]
-        entry = [] if self.issued is None else [("entry", str(self.issued.body["entry"]["number"]))]
+        entry = [] if self.issued is None else [("entry", str(each["number"])) for each in self.issued.answers]
         facts = [*asked, ("price", self.price), *entry, *(("note", note) for note in self.notes())]
         return excel([(field.name, field.kind, values) for field, values in self._typed(True)], facts)
 
@@ -534,6 +595,10 @@ def left_out_lines(program: Batch) -> tuple[tuple[str, str], ...]:
 
 _END = 1 << 63
 _KEPT = "nothing more: the answer is kept"
+
+
+def _finite(margin: float | None) -> float | None:
+    return None if margin is None or math.isinf(margin) else margin
 
 
 def _double(value: Value) -> Value:

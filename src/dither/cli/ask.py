@@ -128,6 +128,7 @@ def _ask(
     file: File = None,
     weights: Weights = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise if the question was answered before.")] = False,
+    free: Annotated[bool, typer.Option("--free", help="Compute it from stored answers, if it follows from them.")] = False,
     form: Form = None,
     out: Out = None,
     receipt: Annotated[Path | None, typer.Option(help="Write the signed receipt to this file (JSON).")] = None,
@@ -141,7 +142,8 @@ def _ask(
 ) -> None:
     """Answer a question and charge its price.
 
-    The price is charged before any row is read. Asking the same question again at the same price is free.
+    The price is charged before any row is read. Asking the same question again at the same price is free, and so is --free:
+    an answer that follows from earlier ones, such as a total after its groups.
     """
     output.check_drawable(plot)
     where = existing_ledger(existing_catalog(catalog), ledger)
@@ -166,9 +168,10 @@ def _ask(
             left_out=left_out,
             weights=weight_list(weights),
             fresh=fresh,
+            free=free,
         )
         left = standing(survey, analyst)
-    charged = "nothing, it was given again" if answer.replayed else answer.price
+    charged = "nothing, it was given again" if answer.replayed else "nothing, it is free" if free else answer.price
     if receipt is not None:
         with output.reporting_charge(receipt, charged):
             files.write(receipt, (answer.receipt.to_json() + "\n").encode())
