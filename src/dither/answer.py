@@ -66,7 +66,8 @@ class Offered:
         )
         nominal = " (nominal: you have seen numbers that it is made of)" if self.nominal else ""
         counts = "; their price counts in the quota of an analyst who has not seen them" if self.counted else ""
-        return [f"{stated}{nominal}", f"made of {entries_in_words(self.entries)}{counts}", *self.cut]
+        made_of = f"made of {entries_in_words(self.entries)}{counts}; ask with free=True, in a shell with --free"
+        return [f"{stated}{nominal}", made_of, *self.cut]
 
     def as_data(self) -> dict[str, Any]:
         """Returns the fields as JSON writes them."""

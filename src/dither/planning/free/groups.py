@@ -26,7 +26,6 @@ from dither.query.functions.base import Cell as Value
 from dither.query.functions.base import Facts
 from dither.query.functions.casts import as_key
 from dither.query.functions.registry import columns, evaluator, known, typed
-from dither.query.functions.representatives import clip_values
 from dither.query.functions.representatives import combinations as representatives
 from dither.query.nodes import Call, Column, Expression
 
@@ -115,7 +114,8 @@ def _over_keys(wanted: Expression, names: Mapping[str, str]) -> Expression | Non
 
 
 def _by_columns(wanted: Expression, keys: Sequence[Expression], scope: Mapping[str, Facts]) -> Follows | None:
-    """Computes an expression beside the keys that share its columns, on values that represent these columns."""
+    """Computes an expression beside the keys that share its columns, on values that represent these columns. Values are not
+    clipped: engines do not clip keys, and a row whose key is not declared is in no group."""
     read = columns(wanted)
     places = [place for place, key in enumerate(keys) if columns(key) & read]
     beside = [keys[place] for place in places]
@@ -125,7 +125,7 @@ def _by_columns(wanted: Expression, keys: Sequence[Expression], scope: Mapping[s
     chosen = representatives(Call("and", (wanted, *beside)), scope)
     if chosen is None:
         return None
-    compute = [evaluator(clip_values(typed(each, scope), scope)) for each in (wanted, *beside)]
+    compute = [evaluator(typed(each, scope)) for each in (wanted, *beside)]
     found: dict[tuple[object, ...], object] = {}
     for row in itertools.product(*chosen.values()):
         values = dict(zip(chosen, row, strict=True))
