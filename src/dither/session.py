@@ -179,9 +179,9 @@ class Session:
         return ANYONE if who is None else analyst_name(who)
 
     def earlier(self, tables: Sequence[str]) -> list[Answered]:
-        """Returns the stored answers about these tables, under the catalog and snapshot of this session."""
+        """Returns the stored answers about these tables, and perhaps others, under the catalog and snapshot of this session."""
         names = {folded(name) for name in tables}
-        return [each for each in self._earlier.all() if set(each.question.tables) == names]
+        return [each for each in self._earlier.all() if names <= set(each.question.tables)]
 
     def preview_share(self, answered: Answered, analyst: str | None) -> SharePreview:
         """Returns what showing a stored answer to this analyst would do now. Writes nothing."""
