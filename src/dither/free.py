@@ -23,7 +23,7 @@ from dither.exact.numbers import Number, show_percent
 from dither.ledger.earlier import Answered
 from dither.planning.consistent import consistent_margins
 from dither.planning.free.derive import Derived, Source, derive, sources, wanted
-from dither.planning.free.stored import parts_of
+from dither.planning.free.stored import may_serve, parts_of
 from dither.planning.listing import FREE
 from dither.planning.outputs import Noisy, Table, outputs
 from dither.planning.plan import Plan
@@ -54,7 +54,8 @@ def find_offer(session: Session, catalog: Catalog, query: Resolved, terms: Terms
     want = wanted(query, catalog, terms)
     if isinstance(want, str):
         raise _nothing(want)
-    answered = {each.entry: each for each in session.earlier(query.tables)}
+    earlier = session.earlier(query.tables)
+    answered = {each.entry: each for each in earlier if may_serve(each.question.plan, want.asked.rows)}
     found = list(sources(want, (part for each in answered.values() for part in parts_of(each.entry, each.question.plan))))
     if not found:
         raise _nothing()
@@ -90,8 +91,7 @@ def _nothing(reason: str = "") -> QueryError:
     return QueryError(
         what,
         fix=Fix(
-            "ask with {epsilon}. A free answer needs earlier ones about the same rows, bounds and clipping, by declared keys "
-            "that its own keys and conditions follow from.",
+            "ask with {epsilon}. A free answer needs earlier ones about the same rows, bounds and clipping, by declared keys.",
             epsilon="0.1",
         ),
     )

@@ -6,15 +6,18 @@ like every stored answer, in `Ledger.share`. A question that was charged and has
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dither.errors import LedgerError
-from dither.ledger.records import Committed, Reserved, parse
+from dither.ledger.records import Committed, Reserved, canonical, parse
 from dither.ledger.state import Head
-from dither.ledger.stores.base import Store
+from dither.ledger.stores.base import Row, Store
 
 LOOK_BACK = 10_000  # entries: older answers are not looked for
+# A committed entry is not parsed here: its numbers may be many. Inside its payload, quotes have a backslash before them.
+_RESERVED = re.compile(r'(?<!\\)"reserved":([1-9][0-9]{0,17})[,}]', re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -53,14 +56,19 @@ class EarlierAnswers:
         start = max(read.last + 1, last - LOOK_BACK + 1) if last > read.last else last + 1
         waiting, found = dict(read.open), list(read.found)
         for row in self._store.rows(start, last) if start <= last else ():
-            if row.kind not in (Reserved.KIND, Committed.KIND):
-                continue
-            try:
-                record = parse(row).record
-            except LedgerError:
-                continue  # verification tells; it serves nothing
-            if isinstance(record, Reserved) and (record.catalog, record.snapshot) == self._place:
-                waiting[row.number] = record
-            elif isinstance(record, Committed) and record.reserved in waiting:
-                found.append(Answered(row.number, waiting.pop(record.reserved)))
+            if row.kind == Reserved.KIND and (asked := self._question(row)) is not None:
+                waiting[row.number] = asked
+            elif row.kind == Committed.KIND and (match := _RESERVED.search(row.body)) and int(match[1]) in waiting:
+                found.append(Answered(row.number, waiting.pop(int(match[1]))))
         return _Read(last, waiting, tuple(found))
+
+    def _question(self, row: Row) -> Reserved | None:
+        """Returns the question of an entry, if it was asked under this catalog and snapshot."""
+        if canonical(self._place[0]) not in row.body:
+            return None
+        try:
+            record = parse(row).record
+        except LedgerError:
+            return None  # verification tells; it serves nothing
+        right = isinstance(record, Reserved) and (record.catalog, record.snapshot) == self._place
+        return record if isinstance(record, Reserved) and right else None

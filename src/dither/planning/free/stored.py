@@ -31,6 +31,8 @@ from dither.query.nodes import Call, Column, Expression, Literal
 from dither.query.work import Cell, Quantised, Sums
 
 Mechanism = Geometric | Gaussian
+# A part with other fields was made in another way, and its numbers may be no sums of its groups.
+_FIELDS = {"source", "unit", "keys", "known", "max_groups", "releases", "shown", "price"}
 
 
 def text_of(value: Any) -> str:
@@ -144,7 +146,12 @@ def parts_of(entry: int, plan: str) -> Iterator[StoredPart]:
             yield StoredPart(entry, place, *found)
 
 
-@lru_cache(maxsize=1024)
+def may_serve(plan: str, rows: Rows) -> bool:
+    """Whether the text of a plan mentions these rows at all: quick, before it is decoded. In a list, texts are inside texts."""
+    return rows.base in plan or json.dumps(rows.base)[1:-1] in plan
+
+
+@lru_cache(maxsize=4096)
 def _parts(plan: str) -> tuple[tuple[Any, ...] | None, ...]:
     """Returns the fields of each part, in the order of the stored numbers; None for a part that can serve no other.
 
@@ -163,8 +170,8 @@ def _parts(plan: str) -> tuple[tuple[Any, ...] | None, ...]:
 
 
 def _read(part: Any) -> tuple[Any, ...] | None:
-    """Returns the fields of a part behind its place; None if its keys are not declared, or if it cannot be read."""
-    if part["shown"] is not None or (part["known"] is None and part["keys"]):
+    """Returns the fields of a part behind its place; None if its keys are not declared, or if it is of another kind."""
+    if set(part) - {"level"} != _FIELDS or part["shown"] is not None or (part["known"] is None and part["keys"]):
         return None
     try:
         keys = tuple(map(expression, part["keys"]))
