@@ -233,7 +233,7 @@ class Curator:
 
         `free=True` computes the answer from stored ones, without a price, if it follows from them: a total after its groups.
         """
-        if flag(free, "free"):
+        if free is not False and flag(free, "free"):
             _no_price(epsilon=epsilon, delta=delta, margin=margin, of=of, weights=weights, fresh=fresh or None)
             return self._ask_free(question, params, Terms.free(confidence, assume_rows, max_rows, max_groups), analyst)
         if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:

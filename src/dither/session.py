@@ -154,7 +154,7 @@ class Session:
 
     def request(self, program: Program, question: str, analyst: str | None = None, fresh: bool = False) -> Request:
         """Returns the ledger's request for a program: the question, the catalog and the price, no rows."""
-        declared = self.declaration
+        declared, who = self.declaration, self._who(analyst)
         return Request(
             question=question,
             plan=program.identity,
@@ -165,7 +165,7 @@ class Session:
             catalog_hash=declared.catalog_hash,
             snapshot=declared.snapshot,
             neighbours=declared.neighbours,
-            analyst=self._who(analyst),
+            analyst=who,
             fresh=fresh,
         )
 
@@ -176,7 +176,7 @@ class Session:
             # The fix offers no name: names are not verified, and using another analyst's would spend that quota.
             fix = Fix("name yourself as the curator declared you: {analyst}.", analyst="YOUR-NAME")
             raise ArgumentError("No analyst is named, and this catalog lists who may ask.", fix=fix)
-        return ANYONE if who is None else analyst_name(who)
+        return ANYONE if who is None else who
 
     def earlier(self, tables: Sequence[str]) -> list[Answered]:
         """Returns the stored answers about these tables, and perhaps others, under the catalog and snapshot of this session."""
@@ -205,9 +205,10 @@ class Session:
             self.close_guard.wait_for_closing()
             self.check_unchanged()
             self._declare()
-            who = self._who(analyst)
+            again = {each.entry: self._again(each, self._who(analyst)) for each in made_of}
+            who = next(iter(again.values())).analyst
             try:
-                kept = self.ledger.share({each.entry: self._again(each, who) for each in made_of})
+                kept = self.ledger.share(again)
                 noisy = numbers({entry: one.payload for entry, one in kept.items()})
                 facts = {"question": question, "catalog": self.declaration.catalog_hash, "snapshot": self.declaration.snapshot}
                 facts |= {"unit": unit, "neighbours": self.declaration.neighbours, "analyst": who}
@@ -216,7 +217,7 @@ class Session:
                 traceback.clear_frames(stopped.__traceback__)
                 raise Interrupted(_REPLAYED) from None
             last = kept[max(kept)]
-            counted = [self._again(each, who) for each in made_of if kept[each.entry].charged]
+            counted = [again[entry] for entry, one in kept.items() if one.charged]
             shown = counted if self.declaration.per_analyst is not None else []
             return Shared(noisy, receipt, (last.caps, last.total), tuple(shown))
 

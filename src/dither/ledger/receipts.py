@@ -172,7 +172,7 @@ class Receipt:
     @property
     def derived(self) -> bool:
         """Whether it is of a free answer."""
-        return bool(self.body["receipt"] == 2)
+        return "made_of" in self.body
 
     @property
     def answers(self) -> tuple[Mapping[str, Any], ...]:

@@ -52,7 +52,7 @@ from dither.query.nodes import (
     Window,
     WithinUnit,
 )
-from dither.query.normal import Form, form
+from dither.query.normal import form
 from dither.query.work import UNIT, Bins, Cell, Distinct, Measure, Quantised, Sums
 
 FORMAT = 2  # ledgers keep these texts: any change to them needs a new number
@@ -164,12 +164,13 @@ class Forms:
 
     @classmethod
     def of(cls, plan: Plan) -> Forms:
-        return cls.over(form(plan.work.source), plan.work.by_unit, plan.work.keys, [noise.of.measure for noise in plan.noises])
+        return cls.over(plan.work.source, plan.work.by_unit, plan.work.keys, [noise.of.measure for noise in plan.noises])
 
     @classmethod
-    def over(cls, normal: Form, by_unit: bool, keys: Sequence[Named], measures: Sequence[Measure]) -> Forms:
-        """Returns the forms of keys and measures over a relation in normal form."""
+    def over(cls, source: Relation, by_unit: bool, keys: Sequence[Named], measures: Sequence[Measure]) -> Forms:
+        """Returns the forms of keys and measures over a relation."""
         used = [*(key.expression for key in keys), *_expressions(tuple(measures))]
+        normal = form(source)
         return cls(normal.relation, normal.column(UNIT) if by_unit else None, normal.expressions(used))
 
 

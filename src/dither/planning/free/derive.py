@@ -94,9 +94,9 @@ def wanted(query: Resolved, catalog: Catalog, terms: Terms) -> Wanted | str:
     question = replace(question, max_rows=question.max_rows or 1, max_groups=question.max_groups or 1)
     bounding = bounding_of(question, known, BY_NAME[catalog.neighbours])
     collected, readings = measured(question, bounding)
-    source, can_cut = form(question.query.source), question.by_unit and not question.one_row
+    can_cut = question.by_unit and not question.one_row
     measures = [release.measure for release in collected.releases]
-    forms = Forms.over(source, question.by_unit, question.query.keys, measures)
+    forms = Forms.over(question.query.source, question.by_unit, question.query.keys, measures)
     names = _names(question)
     scope = {new: question.scope[old] for old, new in names.items() if old in question.scope}
     asked = Asked(
