@@ -10,6 +10,7 @@ import gc
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,18 @@ os.environ["XDG_CACHE_HOME"] = _CACHE.name
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None)
 settings.load_profile("searching" if os.environ.get("DITHER_SEARCH") else "repeatable")
+
+
+@pytest.fixture
+def recorded() -> Iterator[None]:
+    """Makes noise, and the choice of the rows that count, the same in every run: a test that counts cannot fail by chance.
+
+    Tests of the noise itself draw it anew, and share an allowance (distribution/allowance.py).
+    """
+    from dither.exact import replay
+
+    with replay.stream(b"tests"):
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -252,7 +252,7 @@ def test_the_list_is_complete() -> None:
 
 @pytest.mark.parametrize("case", RIGHT, ids=ids)
 def test_a_correct_mechanism_is_not_flagged(case: Case) -> None:
-    assert flags(case, 2, seconds=0.1) == 0
+    assert flags(case, 2, seconds=0.1, strict=1e-9) == 0  # the stricter, because it draws as many outputs as there is time for
 
 
 @pytest.mark.parametrize("case", BROKEN[::4], ids=ids)
@@ -268,7 +268,7 @@ def test_every_broken_mechanism_is_found(case: Case) -> None:
 
 def test_the_score_is_a_table_with_a_summary() -> None:
     cases = [NAMED["Laplace"], NAMED["result size"], NAMED["partial sum, half scale"]]
-    rows = [Row(case, score(case, seconds=0.2), 0, 0) for case in cases]
+    rows = [Row(case, score(case, seconds=600, most=4000), 0, 0) for case in cases]
     assert all(row.right for row in rows)
     assert len(table(rows).splitlines()) == 5
     assert "detected: 2 of 2" in summary(rows)

@@ -21,6 +21,7 @@ from dither.audit.blackbox.outputs import Raised, collect, join
 from dither.errors import ArgumentError
 
 Batch = Callable[[np.random.Generator, Any, int], Any]
+ALIKE: dict[str, Any] = {"most": 16_000, "seconds": 600}  # as many outputs in every run: not as many as there is time for
 
 
 def target(law: Batch, epsilon: object = 1, pairs: object = ((0, 1),), seed: int = 7, delta: object = 0) -> Target:
@@ -38,7 +39,7 @@ def laplace(scale: float) -> Batch:
 
 
 def test_laplace_noise_at_its_price_is_not_flagged() -> None:
-    verdict = attack(target(laplace(1.0)), seconds=0.6)
+    verdict = attack(target(laplace(1.0)), **ALIKE)
     assert verdict.outcome == NOT_FOUND
     assert 0.8 < verdict.epsilon <= 1
     assert verdict.confidence == 0.95
@@ -54,8 +55,8 @@ def test_laplace_noise_at_half_the_scale_is_flagged() -> None:
 def test_delta_is_part_of_the_claim() -> None:
     sigma = 1.8778756  # (1, 0.01), analytically
     law: Batch = lambda rng, data, size: data + gauss(rng, sigma, size)  # noqa: E731
-    assert attack(target(law, delta="0.01"), seconds=0.5).outcome == NOT_FOUND
-    assert attack(target(law, delta="0.0001"), seconds=3).outcome == VIOLATES
+    assert attack(target(law, delta="0.01"), **ALIKE).outcome == NOT_FOUND
+    assert attack(target(law, delta="0.0001"), seconds=600).outcome == VIOLATES
 
 
 def test_low_bits_of_floats_are_seen() -> None:
@@ -83,7 +84,7 @@ def fails_on_zero(rows: list[int]) -> float:
     ],
 )
 def test_whatever_tells_the_inputs_apart_is_an_event(program: Callable[[Any], Any], pair: object, word: str) -> None:
-    verdict = attack(one_by_one(program, (pair,)), seconds=1.0)
+    verdict = attack(one_by_one(program, (pair,)), seconds=10)
     assert verdict.outcome == VIOLATES
     assert any(part in verdict.event for part in word.split("|"))
 
@@ -133,7 +134,7 @@ def test_it_stops_as_soon_as_it_knows() -> None:
 
 def test_the_membership_advantage_is_a_lower_bound() -> None:
     law: Batch = lambda rng, bit, size: np.where(rng.random(size) < 0.75, bit, 1 - bit)  # noqa: E731
-    verdict = attack(target(law, epsilon="1.0987"), seconds=0.5)
+    verdict = attack(target(law, epsilon="1.0987"), **ALIKE)
     assert verdict.advantage is not None
     assert 0.45 < verdict.advantage <= 0.5
 
@@ -179,9 +180,9 @@ def test_a_place_in_memory_is_no_output() -> None:
     assert attack(audited, seconds=0.3).outcome == NOT_FOUND
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_chance_finds_are_not_believed(seed: int) -> None:
-    verdict = attack(target(many_columns, epsilon=0, seed=seed), seconds=0.4)
+    verdict = attack(target(many_columns, epsilon=0, seed=seed), most=500, seconds=600)
     assert verdict.outcome == NOT_FOUND
     assert verdict.epsilon == 0
 
@@ -189,7 +190,7 @@ def test_chance_finds_are_not_believed(seed: int) -> None:
 def test_that_check_can_fail() -> None:
     """Counted on the outputs they were chosen by, the same events look like violations."""
     rng, believed = np.random.default_rng(1), 0
-    for _ in range(6):
+    for _ in range(2):
         sides = [collect(many_columns(rng, 0, 3000)) for _ in range(2)]
         sample = Sample((sides[0], sides[1]), 0.0)
         for one in simple(sample):

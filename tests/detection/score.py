@@ -31,14 +31,14 @@ class Row:
         return math.nan if math.isinf(self.case.truth) else self.verdict.epsilon / self.case.truth
 
 
-def flags(case: Case, repetitions: int, seconds: float, seed: int = 1000) -> int:
+def flags(case: Case, repetitions: int, seconds: float, seed: int = 1000, strict: float = 1e-3) -> int:
     """Counts the audits, each with its own stream, that say "violates"."""
-    verdicts = (attack(case.target(seed + turn), seconds=seconds) for turn in range(repetitions))
+    verdicts = (attack(case.target(seed + turn), seconds=seconds, strict=strict) for turn in range(repetitions))
     return sum(verdict.outcome == VIOLATES for verdict in verdicts)
 
 
-def score(case: Case, *, seconds: float = 3.0, seed: int = 1) -> Verdict:
-    return attack(case.target(seed), seconds=seconds)
+def score(case: Case, *, seconds: float = 3.0, seed: int = 1, most: int = 4_000_000) -> Verdict:
+    return attack(case.target(seed), seconds=seconds, most=most)
 
 
 def table(rows: Iterable[Row]) -> str:

@@ -119,5 +119,5 @@ def _unusable(session: Curator, question: str) -> list[str]:
 
     thread = threading.Thread(target=use, daemon=True)
     thread.start()
-    thread.join(5)
+    thread.join(60)
     return [*told, *(["it hangs"] if thread.is_alive() else [])]

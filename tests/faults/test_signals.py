@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from dither.cli.app import SIGNALS
 from journey.preloaded import ROOT, command
 
 CATALOG = """\
@@ -60,12 +61,15 @@ def asking(folder: Path, question: str) -> subprocess.Popen[str]:
     return subprocess.Popen(line, cwd=folder, env=ENVIRONMENT, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
 
 
-def listens(child: subprocess.Popen[str], number: signal.Signals) -> None:
-    """Waits until a slow machine has brought the child to the point where it handles the signal, or to its end."""
-    status, bit = Path(f"/proc/{child.pid}/status"), 1 << (number - 1)
+def listens(child: subprocess.Popen[str]) -> None:
+    """Waits until a slow machine has brought the child to the point where it handles signals, or to its end.
+
+    That is when it handles all of them: Python itself handles SIGINT from its start, with a traceback.
+    """
+    status, bits = Path(f"/proc/{child.pid}/status"), sum(1 << (number - 1) for number in SIGNALS)
     while child.poll() is None and status.exists():
         caught = re.search(r"^SigCgt:\s*(\w+)", status.read_text(encoding="utf-8"), re.MULTILINE)
-        if caught is None or int(caught[1], 16) & bit:
+        if caught is None or int(caught[1], 16) & bits == bits:
             return
         time.sleep(0.01)
 
@@ -81,7 +85,7 @@ def test_a_signal_ends_the_question_and_tells_its_charge(
     question = f"SELECT SUM(v * v) AS s FROM people WHERE v <> {int(number)}{int(moment * 10)}"
     child = asking(crowd, question)
     time.sleep(moment)
-    listens(child, number)
+    listens(child)
     child.send_signal(number)
     shown, told = child.communicate(timeout=60)
     entries = [each for each in history(crowd) if each["question"] == question]
@@ -134,21 +138,30 @@ def test_a_signal_before_the_options_are_read_says_as_much(number: signal.Signal
 PROGRAM = """
 import os, signal, sys, threading, time
 import dither as dt
+from dither.curator import STEPS, Steps
 from dither.errors import EngineError
 question, way = sys.argv[1:]
 survey = dt.open("catalog.toml")
 
-def stop():
-    while survey.budget.spent.epsilon == spent:
-        time.sleep(0.01)
-    time.sleep(0.2)
-    os.kill(os.getpid(), signal.SIGINT) if way == "signal" else survey.engine.interrupt()
+def run(engine, work):
+    begun.set()
+    return STEPS.run(engine, work)
 
-spent = survey.budget.spent.epsilon
+def stop():
+    begun.wait()
+    time.sleep(0.2)
+    if way == "signal":
+        os.kill(os.getpid(), signal.SIGINT)
+    while way == "interrupt" and not ended.wait(0.05):  # one that comes before the engine has begun stops nothing
+        survey.engine.interrupt()
+
+spent, begun, ended = survey.budget.spent.epsilon, threading.Event(), threading.Event()
+survey.steps = Steps(run=run)
 threading.Thread(target=stop).start()
 try:
     survey.ask(question, epsilon="0.01")
 except (KeyboardInterrupt, EngineError) as error:
+    ended.set()
     chain, links = error, []
     while chain is not None:
         links.append(f"{type(chain).__name__}: {chain}")

@@ -64,6 +64,7 @@ def error(answer: dt.Answer, true: Any) -> float:
     return float(np.mean(np.abs(np.array(answer["n"], dtype=float) - true)))
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize("text", [CUSTOMERS, ORDERS, ALL, REVENUE])
 def test_a_shop_without_declared_bounds_is_answered_within_what_the_answer_says(
     shop: Curator, frame: pd.DataFrame, text: str
@@ -76,6 +77,7 @@ def test_a_shop_without_declared_bounds_is_answered_within_what_the_answer_says(
     assert inside(fixed, true) == 0, "and bounds of a careful guess leave no number inside"
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [CUSTOMERS, ORDERS, ALL, REVENUE])
 def test_the_choice_is_within_a_factor_of_the_best_fixed_bounds(shop: Curator, frame: pd.DataFrame, text: str) -> None:
@@ -136,6 +138,7 @@ def test_a_later_version_that_would_choose_otherwise_gives_the_stored_answer(
         assert (again.rows, again.plan, again.replayed) == (first.rows, first.plan, True)
 
 
+@pytest.mark.usefixtures("recorded")
 def test_discovered_keys_are_chosen_bounds_for_too(frame: pd.DataFrame) -> None:
     frame = frame.assign(shop=np.where(frame["month"] % 2 == 0, "a", "b"))
     tables = {"orders": dt.Table(frame, unit="customer", columns={"shop": dt.column(kind="text")})}

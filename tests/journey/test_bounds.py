@@ -166,6 +166,7 @@ def test_the_command_line_passes_bounds_on(tmp_path: Path, monkeypatch: pytest.M
     assert "chosen for 10 % of ε" in " ".join(chosen.stderr.split())
 
 
+@pytest.mark.usefixtures("recorded")
 def test_the_command_line_warns_before_it_names_the_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty people with many rows: noise hides that, nearly always."""
     monkeypatch.chdir(tmp_path)

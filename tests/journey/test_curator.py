@@ -211,6 +211,7 @@ def test_files_that_changed_are_refused_before_anything_is_charged(tmp_path: Pat
     assert open_curator(catalog(str(file)), ledger=":memory:").ask("SELECT COUNT(*) FROM people", epsilon=1)
 
 
+@pytest.mark.usefixtures("recorded")
 def test_computed_numbers_say_how_sure_they_are(survey: Curator) -> None:
     outputs = "SUM(wage) / COUNT(*) AS each, MAX(age) AS oldest, 1 / (COUNT(*) - COUNT(*)) AS odd"
     text = f"SELECT region, {outputs} FROM people GROUP BY region"

@@ -92,6 +92,7 @@ def test_the_command_line_writes_them_by_their_ending(
     assert refused.exit_code == 2
 
 
+@pytest.mark.usefixtures("recorded")
 def test_an_empty_table_says_how_many_people_a_group_needs() -> None:
     frame = {"id": ROWS[:30], "town": np.array(["A", "B", "C"])[ROWS[:30] % 3]}
     table = dt.Table(frame, unit="id", max_rows=1, columns={"town": dt.column()})

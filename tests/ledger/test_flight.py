@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from dither.privacy.filters import GRID
 from ledger.asking import IDENTITY, KEY, abandoned, asked, declaration, request, reserved
 
 EIGHT = 8
+BRIEFLY = partial(time.sleep, 0.1)
 
 
 def spent(ledger: Ledger) -> Fraction:
@@ -50,7 +52,7 @@ def sessions(store: Store) -> Iterator[Callable[..., Ledger]]:
     Ledger(store, KEY).register(declaration())
     made: list[Store] = []
 
-    def session(**options: float) -> Ledger:
+    def session(**options: object) -> Ledger:
         made.append(again(store))
         return Ledger(made[-1], KEY, **options)  # type: ignore[arg-type]
 
@@ -59,13 +61,15 @@ def sessions(store: Store) -> Iterator[Callable[..., Ledger]]:
         each.close()
 
 
-def answered(ledger: Ledger, pause: float = 0.1, question: int = 1, **changes: object) -> tuple[bool, str]:
-    """Whether the answer was given again, and the answer, which is another one each time it is computed."""
+def answered(
+    ledger: Ledger, wait: Callable[[], object] = lambda: None, question: int = 1, **changes: object
+) -> tuple[bool, str]:
+    """Whether the answer was given again, and the answer, which is another one each time it is computed, after `wait`."""
     found = ledger.reserve(request(question, **changes))
     if isinstance(found, StoredAnswer):
         return True, found.payload
     found.touch()
-    time.sleep(pause)
+    wait()
     payload = os.urandom(8).hex()
     ledger.commit(found, payload)
     return False, payload
@@ -88,7 +92,7 @@ def test_eight_at_once_pay_once_and_see_one_answer(sessions: Callable[..., Ledge
     for ledgers in ([shared] * EIGHT, [sessions() for _ in range(EIGHT)]):
         before = spent(shared)
         question = len(ledgers) + (ledgers[0] is shared)
-        found = at_once(lambda number, ledgers=ledgers, question=question: answered(ledgers[number], question=question))
+        found = at_once(lambda number, ledgers=ledgers, question=question: answered(ledgers[number], BRIEFLY, question))
         assert sorted(kept for kept, _ in found) == [False] + [True] * (EIGHT - 1)
         assert len({payload for _, payload in found}) == 1
         assert spent(shared) - before == Fraction(1, 10)
@@ -98,10 +102,10 @@ def test_eight_at_once_pay_once_and_see_one_answer(sessions: Callable[..., Ledge
 def test_that_check_can_fail(sessions: Callable[..., Ledger], monkeypatch: pytest.MonkeyPatch) -> None:
     """Without leases each of them pays, as it was before."""
     monkeypatch.setattr(Ledger, "_in_flight", lambda *_: 0)
-    ledgers = [sessions() for _ in range(EIGHT)]
-    found = at_once(lambda number: answered(ledgers[number], 0.5))
-    assert len({payload for _, payload in found}) > 1
-    assert spent(ledgers[0]) > Fraction(1, 10)
+    ledgers, charged = [sessions() for _ in range(EIGHT)], threading.Barrier(EIGHT)
+    found = at_once(lambda number: answered(ledgers[number], charged.wait))
+    assert len({payload for _, payload in found}) == EIGHT
+    assert spent(ledgers[0]) == Fraction(EIGHT, 10)
 
 
 def test_what_a_waiter_sees_counts_in_its_quota(store: Store) -> None:
@@ -109,12 +113,17 @@ def test_what_a_waiter_sees_counts_in_its_quota(store: Store) -> None:
     ledger.register(declaration(per_analyst=Fraction(3, 20)))
     asked(ledger, 2, "0.1", analyst="cleo")
     others = [Ledger(again(store), KEY) for _ in range(3)]
-    names = ("ada", "bob", "cleo")
+    names, charged = ("ada", "bob", "cleo"), threading.Event()
+
+    def compute() -> None:
+        charged.set()
+        BRIEFLY()  # while the others wait for the answer
 
     def ask(number: int) -> object:
-        time.sleep(0.05 * number)
+        if number:
+            charged.wait()
         try:
-            return answered(others[number], 0.5, analyst=names[number])[0]
+            return answered(others[number], compute, analyst=names[number])[0]
         except BudgetError:
             return "refused"
 
@@ -127,7 +136,7 @@ def test_what_a_waiter_sees_counts_in_its_quota(store: Store) -> None:
 
 def test_fresh_questions_join_no_flight(sessions: Callable[..., Ledger]) -> None:
     ledgers = [sessions() for _ in range(3)]
-    found = at_once(lambda number: answered(ledgers[number], 0.2, fresh=True), 3)
+    found = at_once(lambda number: answered(ledgers[number], BRIEFLY, fresh=True), 3)
     assert [kept for kept, _ in found] == [False] * 3
     assert len({payload for _, payload in found}) == 3
     assert spent(ledgers[0]) == Fraction(3, 10)
@@ -139,7 +148,7 @@ def waiting(ledger: Ledger, count: int = 3) -> tuple[ThreadPoolExecutor, list[Fu
 
     def ask() -> object:
         try:
-            return answered(ledger)
+            return answered(ledger, BRIEFLY)
         except DitherError as error:
             return error
 
@@ -159,7 +168,7 @@ def test_if_the_first_gives_up_exactly_one_waiter_pays(sessions: Callable[..., L
     else:
         held.touch()
         ledger.give_up(held, INTERRUPT)
-    results = [each.result(timeout=20) for each in found]
+    results = [each.result(timeout=60) for each in found]
     pool.shutdown()
     assert sorted(kept for kept, _ in results) == [False, True, True]
     assert spent(ledger) == Fraction(1 if way == "cancel" else 2, 10)
@@ -172,7 +181,7 @@ def test_if_the_engine_failed_waiters_are_refused_and_pay_nothing(sessions: Call
     held.touch()
     pool, found = waiting(other)
     ledger.give_up(held, ENGINE)
-    assert [type(each.result(timeout=20)) for each in found] == [ClosedError] * 3
+    assert [type(each.result(timeout=60)) for each in found] == [ClosedError] * 3
     pool.shutdown()
     assert spent(ledger) == Fraction(1, 10)
 
@@ -225,25 +234,59 @@ def test_a_reservation_that_was_let_go_is_not_waited_for(ledger: Ledger) -> None
 # --- leases -------------------------------------------------------------------------------------------------------
 
 
+class Clock:
+    """A clock that goes on when it is told to. Leases run out by it, and not by how long a busy machine takes."""
+
+    def __init__(self) -> None:
+        self._start, self.seconds = datetime.now(UTC), 0.0
+
+    def __call__(self) -> datetime:
+        return self._start + timedelta(seconds=self.seconds)
+
+
+def ends(ledger: Ledger) -> list[int]:
+    return [lease.until for lease in reservations.decode_leases(ledger.store.get("leases")).values()]
+
+
 def test_a_long_question_keeps_its_lease(sessions: Callable[..., Ledger]) -> None:
-    ledger, other = sessions(lease=1.0), sessions(lease=1.0)
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(answered, ledger, 3.0)
-        time.sleep(0.3)
-        second = pool.submit(answered, other)
-        assert (first.result()[0], second.result()[0]) == (False, True)
+    """Three times as long as a lease lasts, of which three quarters pass before each renewal."""
+    clock = Clock()
+    ledger, other = (sessions(lease=2.0, clock=clock) for _ in range(2))
+    assert ledger._renewal._pause <= 2.0 / 4
+    held = reserved(ledger, 1)
+    held.touch()
+    pool, found = waiting(other, 1)
+    for _ in range(4):
+        clock.seconds += 1.5
+        until = reservations.milliseconds(clock()) + 2000
+        wait_for(lambda until=until: ends(ledger) == [until])
+    ledger.commit(held, "42")
+    assert found[0].result(timeout=60) == (True, "42")
+    pool.shutdown()
     assert spent(ledger) == Fraction(1, 10)
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    for _ in range(6000):
+        if holds():
+            return
+        time.sleep(0.01)
+    raise AssertionError("a minute was not enough")
 
 
 def test_a_lease_that_runs_out_is_taken_over_and_the_old_holder_cannot_commit(store: Store) -> None:
     """As when a machine stood still: its charge stays, exactly one waiter pays anew, and the old answer is never shown."""
     Ledger(store, KEY).register(declaration())
-    ledger, other = Ledger(store, KEY, lease=0.5), Ledger(again(store), KEY, lease=0.5)
+    clock = Clock()
+    ledger, other = Ledger(store, KEY, clock=clock), Ledger(again(store), KEY, clock=clock)
     ledger._renew = lambda: None  # type: ignore[method-assign]
     ledger._renewal._renew = lambda: None
     held = reserved(ledger, 1)
     held.touch()
-    results = at_once(lambda _: answered(other, 0.1), 3)
+    pool, found = waiting(other)
+    clock.seconds += 61
+    results = [each.result(timeout=60) for each in found]
+    pool.shutdown()
     assert sorted(kept for kept, _ in results) == [False, True, True]
     with pytest.raises(LedgerError, match="without a sign of life"):
         ledger.commit(held, "too late")
@@ -312,7 +355,7 @@ def test_a_killed_process_is_known_at_once(path: Path) -> None:
     pool, found = waiting(ledger, 2)
     child.send_signal(signal.SIGKILL)
     child.communicate()
-    results = [each.result(timeout=10) for each in found]
+    results = [each.result(timeout=30) for each in found]
     pool.shutdown()
     assert sorted(kept for kept, _ in results) == [False, True]
     assert spent(ledger) == Fraction(2, 10)
@@ -326,7 +369,7 @@ def test_a_process_that_stood_still_cannot_commit(path: Path) -> None:
     ledger._clock = lambda: datetime.now(UTC) + timedelta(seconds=90)  # later
     assert answered(ledger)[0] is False
     child.send_signal(signal.SIGCONT)
-    told, _ = child.communicate(timeout=20)
+    told, _ = child.communicate(timeout=60)
     assert told.startswith("LedgerError This question took long without a sign of life")
     assert spent(ledger) == Fraction(2, 10)
     assert verify(ledger.store).ok

@@ -286,6 +286,7 @@ def test_an_empty_histogram_chooses_the_least_noise() -> None:
         assert chosen(auto(text), dict.fromkeys(itertools.product(range(6), range(10)), -50)) == (1, 1)
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize(
     "text", [PEOPLE, "SELECT COUNT(*) AS n FROM visits", "SELECT month, COUNT(*) AS n FROM visits GROUP BY month"]
 )

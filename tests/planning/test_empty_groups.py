@@ -72,6 +72,7 @@ def test_one_row_has_a_variance_and_no_sample_variance() -> None:
     assert sample.unsure(plan.noises, cells, SURE) == [True]  # type: ignore[union-attr]
 
 
+@pytest.mark.usefixtures("recorded")
 def test_what_is_computed_from_it_is_marked_too() -> None:
     asked = replace(query(ask("a", "avg", "age")), outputs=(Named("twice", Call("mul", (Literal(2), Column("a")))),))
     plan = planned(asked, Fraction(1, 100))

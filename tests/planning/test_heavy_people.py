@@ -19,6 +19,7 @@ DATA = {
 COLUMNS = {"flag": dt.between(0, 1, kind="int"), "rating": dt.between(0, 4)}
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize("bound", [1, 3, 5, 9])
 def test_means_and_sums_of_narrow_columns_keep_the_share_of_heavy_people(bound: int) -> None:
     table = dt.Table(DATA, unit="person", max_rows=bound, max_groups=1, columns=COLUMNS)

@@ -125,13 +125,13 @@ def misses(sql: str, epsilon: Any, table: Mapping[str, Any], times: int = 60) ->
     return missed
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize(("sql", "epsilon", "table"), CASES)
 def test_the_interval_holds_the_truth_at_its_rate(sql: str, epsilon: Any, table: dict[str, Any]) -> None:
-    assert (
-        misses(sql, epsilon, table) <= 6
-    )  # of 60 at 95 %: more than 6 happen once in 30 runs at exactly 95 %; these are wider
+    assert misses(sql, epsilon, table) <= 6  # of 60 at 95 %, and the intervals are wider
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize(("sql", "epsilon", "table"), [CASES[1], CASES[6]])
 def test_that_check_can_fail(sql: str, epsilon: Any, table: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin takes the middle of a bin for what each person in it has."""
@@ -179,6 +179,7 @@ def test_that_this_check_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outside(*ENDS[1]) > 0
 
 
+@pytest.mark.usefixtures("recorded")
 def test_robots_beyond_the_largest_candidate_are_seen() -> None:
     """Forty robots have most of the rows, and the largest candidate is 256 rows."""
     found = draws(ALONE, 20, {}, 20)
@@ -186,12 +187,14 @@ def test_robots_beyond_the_largest_candidate_are_seen() -> None:
     assert all(abs(each.estimate - share) < 0.15 for each, share, _ in found)
 
 
+@pytest.mark.usefixtures("recorded")
 def test_groups_that_are_all_public_have_an_upper_end() -> None:
     found = draws(PEOPLE, 20, {"caps": {"max_groups": 4}}, 20)
     assert all(each.beyond is None and each.of == "people in groups" for each, _, _ in found)
     assert all(each.high - each.low < 0.4 for each, _, _ in found)
 
 
+@pytest.mark.usefixtures("recorded")
 def test_at_most_is_not_said_where_nobody_beyond_the_bounds_is_meant() -> None:
     """At a small price noise hides robots, and an upper end without them would hide them a second time."""
     for found, _, _ in draws(ALONE, Fraction(1, 10), {}, 10):
@@ -263,6 +266,7 @@ def test_a_stored_answer_says_the_same_again() -> None:
     assert {each.of for each in first.left_out} == {"rows", "visits.weight"}
 
 
+@pytest.mark.usefixtures("recorded")
 def test_the_answer_says_it() -> None:
     with opened() as curator:
         answer = curator.ask(MEAN, epsilon=50)
@@ -282,6 +286,7 @@ def test_what_was_clipped_is_not_scaled_by_an_estimate_that_noise_hides() -> Non
     assert Kept().after(seen).after(hidden) == Kept(0.0625, 0.5, 0.75)
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize("people", [600, 3000])
 def test_the_clipped_share_holds_whatever_was_counted(people: int) -> None:
     """The share of the whole sum that is beyond the bound is in the interval, however many rows noise hides."""
@@ -312,6 +317,7 @@ GENRES = "SELECT genre, COUNT(*) AS n FROM lines GROUP BY genre"
 ROCK = 747  # lines, as plain SQL counts them
 
 
+@pytest.mark.usefixtures("recorded")
 def test_hidden_losses_within_the_smallest_bounds_lead_the_note() -> None:
     warned = 0
     with shop() as curator:

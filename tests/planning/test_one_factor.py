@@ -57,6 +57,7 @@ def survey() -> dt.Curator:
     return dt.open(dt.Catalog({"t": table}, dt.Budget(10**6)), ledger=":memory:")
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.slow
 @pytest.mark.parametrize("bound", [1, 3, 8, "auto"])
 @pytest.mark.parametrize("key", ["", "region"])
@@ -71,6 +72,7 @@ def test_quotients_are_those_of_sql(bound: int | str, key: str) -> None:
             assert answer["q"] == pytest.approx(truth, rel=2e-2, abs=2e-2), each
 
 
+@pytest.mark.usefixtures("recorded")
 def test_a_margin_holds_around_the_quotient_without_the_bound() -> None:
     with survey() as curator:
         answer = curator.ask(f"SELECT {QUOTIENTS[0]} AS s, {QUOTIENTS[3]} AS c FROM t", epsilon=20, max_rows=2)

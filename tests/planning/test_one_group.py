@@ -60,6 +60,7 @@ def test_that_another_key_loses_groups(curator: dt.Curator) -> None:
     assert len(answer.program.plans) == 2
 
 
+@pytest.mark.usefixtures("recorded")
 def test_of_rows_only_max_rows_is_named(curator: dt.Curator) -> None:
     answer = curator.ask(ROWS_BY_BATS, epsilon=900, max_rows=2)
     (found,) = answer.left_out

@@ -23,6 +23,7 @@ def survey(people: int, unit: str = "id", rows: int = 1, max_rows: int = 1) -> d
     return dt.open(dt.Catalog(tables={"people": table}, budget=dt.Budget(epsilon=1000)), ledger=":memory:")
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize("unit", ["id", "row"])
 def test_a_proposal_that_is_too_noisy_says_so_and_what_would_do(unit: str) -> None:
     with survey(9000, unit) as curator:

@@ -194,6 +194,7 @@ ANSWERS = [
 ]
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize("question", ANSWERS)
 def test_answers_with_hardly_any_noise_are_those_of_plain_duckdb(question: str) -> None:
     tables = survey(people=60)

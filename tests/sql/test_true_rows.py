@@ -124,7 +124,7 @@ def test_arithmetic_on_counts_inside_the_subquery() -> None:
         assert abs(mean("CLAMP(c / k, 0, 100)") - 10) < 0.5
         assert abs(mean("CLAMP(k, 0, 100)") - 10) < 0.5
         assert abs(mean("LEAST(k, 100)", " WHERE k = 10") - 10) < 0.5
-        assert curator.ask(f"SELECT COUNT(*) AS n FROM ({inside}) t WHERE k = 10", epsilon=10)["n"] == [1000]
+        assert curator.ask(f"SELECT COUNT(*) AS n FROM ({inside}) t WHERE k = 10", epsilon=100)["n"] == [1000]
         with pytest.raises(QueryError, match=r"AVG\(CLAMP\(k, 0, 20\)\) with your own limits"):
             mean("k")
 
@@ -256,7 +256,7 @@ def test_sums_beyond_every_integer_are_answered() -> None:
     }
     with dt.open(dt.Catalog({"t": table}, dt.Budget(10**6)), ledger=":memory:") as curator:
         for value, truth in asked.items():
-            assert abs(float(curator.ask(f"SELECT {value} AS n FROM ({inner}) q", epsilon=50 * SURE)["n"][0]) - truth) < 0.1
+            assert abs(float(curator.ask(f"SELECT {value} AS n FROM ({inner}) q", epsilon=200 * SURE)["n"][0]) - truth) < 0.1
 
 
 def test_a_fluent_question_counts_true_rows_too() -> None:

@@ -81,6 +81,7 @@ def ordered(rows: Any, question: str) -> list[tuple[Any, ...]]:
     )
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize(("part", "question"), CASES)
 def test_the_answer_at_a_large_price_is_duckdbs(part: ModuleType, question: str) -> None:
     answer = ask(opened(part), question)

@@ -148,7 +148,7 @@ QUESTIONS: list[tuple[str, str]] = [
     ),
     ("SELECT STRFTIME(joined, '%Y-%m') AS m, COUNT(*) AS n FROM people WHERE joined IS NOT NULL GROUP BY m", "months as text"),
     (
-        "SELECT DATE_TRUNC('quarter', day) AS q, SUM(cost) AS c FROM visits WHERE day < '2026-01-01' GROUP BY 1 ORDER BY 1",
+        "SELECT DATE_TRUNC('quarter', day) AS q, COUNT(*) AS n FROM visits WHERE day < '2026-01-01' GROUP BY 1 ORDER BY 1",
         "quarters",
     ),
     ("SELECT AVG(left_ - day) AS days, SUM(DATE_DIFF('day', day, left_)) AS total FROM visits", "days added up"),
