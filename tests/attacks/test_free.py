@@ -311,5 +311,5 @@ def test_rows_of_a_table_whose_rows_are_people() -> None:
     with dt.open(dt.Catalog({"people": table}, dt.Budget(epsilon=10**6)), ledger=":memory:") as curator:
         curator.ask(GROUPS, epsilon=10**5)
         assert without_engine(curator).ask("SELECT COUNT(*) AS n, SUM(income) AS s FROM people", free=True).rows[0] == (
-            pytest.approx(truth("SELECT COUNT(*), SUM(income) FROM people")[0], abs=0.05)
+            pytest.approx(truth("SELECT COUNT(*), SUM(income) FROM people")[0], abs=0.5)
         )

@@ -69,7 +69,12 @@ def truth(text: str, seed: int = 1) -> list[tuple[Any, ...]]:
     with duckdb.connect() as connection:
         for name, frame in frames(seed).items():
             connection.register(name, frame)
-        return [tuple(row) for row in connection.execute(text).fetchall()]
+        return [tuple(map(_dated, row)) for row in connection.execute(text).fetchall()]
+
+
+def _dated(value: Any) -> Any:
+    """DuckDB truncates a date to a timestamp; here it stays a date."""
+    return value.date() if isinstance(value, datetime.datetime) else value
 
 
 def _no_engine(*_: object) -> NoReturn:
