@@ -61,13 +61,11 @@ class Offered:
         """Shows it beside the new answer that the quote is for. Margins that depend on unknown rows are left out."""
         known = [name for name, margin in self.margins.items() if margin is not None] or list(self.margins)
         own, other = ({name: each.get(name) for name in known} for each in (self.margins, new))
-        stated = (
-            f"free from earlier answers: {_margins(own, 'up to ' if self.uneven else '')}; new: {price} for {_margins(other)}"
-        )
-        nominal = " (nominal: you have seen numbers that it is made of)" if self.nominal else ""
+        free = _margins(own, "up to " if self.uneven else "") + (" (nominal)" if self.nominal else "")
         counts = "; their price counts in the quota of an analyst who has not seen them" if self.counted else ""
-        made_of = f"made of {entries_in_words(self.entries)}{counts}; ask with free=True, in a shell with --free"
-        return [f"{stated}{nominal}", made_of, *self.cut]
+        seen = ", which you have seen" if self.nominal else ""
+        made_of = f"made of {entries_in_words(self.entries)}{seen}{counts}; ask with free=True, in a shell with --free"
+        return [f"free from earlier answers: {free}; new: {price} for {_margins(other)}", made_of, *self.cut]
 
     def as_data(self) -> dict[str, Any]:
         """Returns the fields as JSON writes them."""

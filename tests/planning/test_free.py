@@ -13,12 +13,13 @@ from dither.planning.free.stored import parts_of
 from dither.planning.records import encode_noisy
 from dither.planning.terms import Terms
 from dither.query.read import read
-from planning.free_survey import survey, truth, without_engine
+from planning.free_survey import frames, survey, truth, without_engine
 
 BY_TWO = "SELECT region, sex, COUNT(*) AS n, AVG(age) AS a, SUM(income) AS s FROM people GROUP BY region, sex"
 DECADES = "SELECT FLOOR(age / 10) AS d, COUNT(*) AS n FROM people GROUP BY d"
 MONTHS = "SELECT DATE_TRUNC('month', born) AS m, COUNT(*) AS n FROM people GROUP BY m"
 ADULTS = "SELECT region, COUNT(*) AS n, SUM(income) AS s FROM people WHERE age >= 18 GROUP BY region"
+FIVES = "SELECT BUCKET(age, 5) AS d, COUNT(*) AS n FROM people GROUP BY d"
 YEARS = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
 
 FREE = [
@@ -44,6 +45,7 @@ FREE = [
         "SELECT CASE WHEN age < 20 THEN 'young' ELSE 'old' END AS k, COUNT(*) AS n FROM people WHERE age >= 0 GROUP BY k",
     ),
     (YEARS, "SELECT COUNT(*) AS n FROM people WHERE age BETWEEN 18 AND 64"),
+    (FIVES, "SELECT COUNT(*) AS n FROM people WHERE age >= 65"),
     (MONTHS, "SELECT YEAR(born) AS y, COUNT(*) AS n FROM people GROUP BY y"),
     (MONTHS, "SELECT COUNT(*) AS n FROM people WHERE born >= '2021-01-01'"),
     ("SELECT COUNT(*) AS n FROM people", "SELECT COUNT(*) AS m FROM people"),
@@ -74,6 +76,14 @@ def _by_key(columns: tuple[str, ...], rows: Any, noisy: set[str]) -> dict[tuple[
     places = [place for place, name in enumerate(columns) if name in noisy]
     keys = [place for place, name in enumerate(columns) if name not in noisy]
     return {tuple(row[place] for place in keys): tuple(row[place] for place in places) for row in rows}
+
+
+def test_bins_that_are_unions_of_earlier_bins() -> None:
+    with survey() as curator:
+        curator.ask(FIVES, epsilon=500)
+        answer = curator.ask("SELECT BUCKET(age, 20) AS d, COUNT(*) AS n FROM people GROUP BY d", free=True)
+    expected = dict(truth("SELECT FLOOR(age / 20) * 20, COUNT(*) FROM people WHERE age IS NOT NULL GROUP BY 1"))
+    assert {key: n for key, n in answer if n} == expected
 
 
 def test_a_total_is_the_sum_of_the_stored_numbers_and_nothing_else() -> None:
@@ -186,7 +196,7 @@ def test_a_quote_offers_margins_and_no_value() -> None:
         answer = curator.ask(question, free=True)
     assert quote.free is not None
     assert quote.free.margins == {"n": answer.margins()["n"][0]}
-    assert f"free from earlier answers: ± {round(answer.margins()['n'][0])}; new: ε = 0.1 for ± 30" in str(quote)
+    assert f"free from earlier answers: ± {round(answer.margins()['n'][0])} (nominal); new: ε = 0.1 for ± 30" in str(quote)
     assert str(total) not in str(quote)
     assert quote.as_data()["free"]["made_of"] == list(answer.made_of)
 
@@ -232,6 +242,9 @@ REFUSED = [
     ("SELECT MEDIAN(age) AS m FROM people", "No earlier answer gives this"),
     ("SELECT AVG(income) AS m FROM people WHERE age > 3", "No earlier answer gives this"),
     ("SELECT region, sex, COUNT(*) AS n FROM people GROUP BY ROLLUP (region, sex)", "grouping sets"),
+    ("SELECT COUNT(*) FILTER (WHERE age > 9) AS n FROM people", "No earlier answer gives this"),
+    ("SELECT COUNT(DISTINCT age) AS n FROM people", "No earlier answer gives this"),
+    ("SELECT VAR_POP(age) AS v FROM people", "No earlier answer gives this"),
 ]
 
 
@@ -244,6 +257,26 @@ def test_what_does_not_follow_is_refused_in_words(text: str, reason: str) -> Non
     assert "Charged: nothing" in str(refused.value)
 
 
+def test_bounds_that_are_chosen_later_cannot_be_compared() -> None:
+    with survey() as curator, pytest.raises(dt.QueryError, match="max_rows is chosen when it is asked"):
+        curator.ask("SELECT COUNT(*) AS n FROM visits", free=True, max_rows="auto")
+
+
+def test_a_question_built_in_python_and_what_is_done_with_its_answer() -> None:
+    with survey() as curator:
+        curator.ask(BY_TWO, epsilon=1)
+        question = curator.table("people").group_by("sex").agg(n=dt.count())
+        answer = without_engine(curator).ask(question, free=True)
+        text = curator.ask("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex", free=True)
+        assert answer.rows == text.rows
+        whole = answer.consistent()
+        assert sum(whole["n"]) == max(0, sum(answer["n"]))
+        assert whole.margins()["n"] == answer.margins()["n"], "no count was moved"
+        assert answer.to_dict(margins=True)["n_margin"] == answer.margins()["n"]
+        assert "free: made of the noisy numbers of entry 4" in answer.explain()
+        assert f"entry {answer.made_of[0]}" in str(curator.quote(question, margin="2 %", of=answer))
+
+
 @pytest.mark.parametrize("more", [{"epsilon": 1}, {"margin": 5}, {"fresh": True}, {"delta": "1e-9"}, {"weights": [1]}])
 def test_a_free_answer_has_no_price(more: dict[str, Any]) -> None:
     with survey() as curator, pytest.raises(dt.ArgumentError, match="has no price"):
@@ -253,3 +286,29 @@ def test_a_free_answer_has_no_price(more: dict[str, Any]) -> None:
 def test_a_list_is_asked_one_by_one() -> None:
     with survey() as curator, pytest.raises(dt.ArgumentError, match="one question at a time"):
         curator.ask(["SELECT COUNT(*) AS n FROM people"], free=True)
+
+
+def test_people_who_are_in_one_group_whatever_the_bounds_add_up() -> None:
+    tables = frames()
+    people = dt.Table(tables["people"], unit="id", key="id", columns={"region": dt.values("north", "south", "east")})
+    unit = {"column": "person", "references": "people.id"}
+    visits = dt.Table(tables["visits"], unit=unit, max_rows=200, max_groups=2, columns={"cost": dt.between(0, 100)})
+    joined = "FROM visits AS v JOIN people AS p ON v.person = p.id"
+    with dt.open(dt.Catalog({"people": people, "visits": visits}, dt.Budget(epsilon=10**6)), ledger=":memory:") as curator:
+        curator.ask(f"SELECT p.region, COUNT(*) AS n {joined} GROUP BY p.region", epsilon=10**5)
+        curator.ask(f"SELECT p.region, COUNT(DISTINCT v.person) AS k {joined} GROUP BY p.region", epsilon=500)
+        answer = without_engine(curator).ask(f"SELECT COUNT(*) AS n, COUNT(DISTINCT v.person) AS k {joined}", free=True)
+        assert answer.rows == tuple(truth(f"SELECT COUNT(*), COUNT(DISTINCT v.person) {joined}"))
+        assert "in at most" not in answer.footer()
+
+
+def test_one_person_replaced() -> None:
+    tables = frames()
+    columns = {"region": dt.values("north", "south", "east"), "income": dt.between(-50, 200)}
+    rows = {"public": len(tables["people"])}
+    people = dt.Table(tables["people"], unit="id", key="id", max_rows=1, rows=rows, columns=columns)
+    declared = dt.Catalog({"people": people}, dt.Budget(epsilon=10**6), neighbours="replace")
+    with dt.open(declared, ledger=":memory:") as curator:
+        curator.ask("SELECT region, COUNT(*) AS n, SUM(income) AS s FROM people GROUP BY region", epsilon=10**5)
+        answer = without_engine(curator).ask("SELECT COUNT(*) AS n, SUM(income) AS s FROM people", free=True)
+        assert answer.rows[0] == pytest.approx(truth("SELECT COUNT(*), SUM(income) FROM people")[0], abs=0.5)
