@@ -37,6 +37,14 @@ QUERY = (
         "tests/planning/test_several.py::test_the_charge_is_the_total_and_covers_every_plan",
     ),
     Mutant(
+        "lookup-of-private-rows",
+        "a subquery above the groups may read people's rows, exactly",
+        "query/resolve/lookups.py",
+        "if rows.protects != PUBLIC:",
+        "if False:",
+        "tests/sql/test_public.py::test_a_lookup_of_private_rows_is_refused",
+    ),
+    Mutant(
         "list-narrowed-by-other-columns",
         "a free list takes conditions on columns that it does not list",
         "query/resolve/listing.py",
@@ -63,10 +71,18 @@ QUERY = (
     Mutant(
         "margin-of-a-chosen-total",
         "a total of the groups that noise chose gets a margin",
-        "planning/outer.py",
+        "planning/rows.py",
         "return self.chosen or counting or by_order or",
         "return counting or by_order or",
         "tests/planning/test_outer.py::test_no_margin_is_stated_where_noise_decides_what_is_combined",
+    ),
+    Mutant(
+        "shared-noise-taken-for-independent",
+        "noise that two parts of a UNION may share is taken for independent",
+        "planning/symbols.py",
+        "if len(set(programs.values())) < len(programs):",
+        "if not programs:",
+        "tests/planning/test_around.py::test_noise_that_may_be_shared_in_another_order_is_not_taken_for_independent",
     ),
     Mutant(
         "share-of-another-group",
@@ -104,8 +120,8 @@ QUERY = (
         "order-puts-null-first",
         "ORDER BY puts groups without a value first",
         "planning/outputs.py",
-        "return [place for place, _ in known] + [place for place, value in zip(places, values, strict=True) if value is None]",
-        "return [place for place, value in zip(places, values, strict=True) if value is None] + [place for place, _ in known]",
+        "return [*unknown, *(place for place, _ in known)] if nulls_first else",
+        "return [*unknown, *(place for place, _ in known)] if not nulls_first else",
         "tests/planning/test_finish.py::test_order_by_puts_null_last_either_way",
     ),
     Mutant(
@@ -256,6 +272,22 @@ PLANNING = (
         "return total([self.mechanism.loss(), self.width.loss()]).group(self.steps)",
         "return total([self.mechanism.loss()]).group(self.steps)",
         "tests/planning/test_own_curve.py::test_keys_and_quantiles_have_their_price_apart",
+    ),
+    Mutant(
+        "levels-for-one",
+        "the values of all levels of a list of quantiles are chosen for the price of one level",
+        "planning/releases/quantiles.py",
+        "return (self.mechanism,) * count + (self.cuts[0],) * (count - 1) + self.widths",
+        "return (self.mechanism,) + (self.cuts[0],) * (count - 1) + self.widths",
+        "tests/planning/test_quantiles.py::test_a_list_needs_less_price_than_its_members",
+    ),
+    Mutant(
+        "rows-in-both-parts",
+        "the rows of the chosen value are counted below and above it, so a person moves two parts of a level",
+        "planning/releases/quantiles.py",
+        "upper = Histogram(np.append(value, after.bins), np.append(own - down, after.weights))",
+        "upper = Histogram(np.append(value, after.bins), np.append(own, after.weights))",
+        "tests/planning/test_quantiles.py::test_parts_of_a_level_move_together_by_the_price_of_one",
     ),
     Mutant(
         "moments-without-rounding",

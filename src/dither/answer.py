@@ -6,7 +6,7 @@ import datetime
 import html
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from dataclasses import field as stored
 from fractions import Fraction
@@ -16,9 +16,10 @@ from os import PathLike
 from typing import Any
 
 from dither.errors import DitherError, extra
-from dither.exact.numbers import Number, between, flag, show, show_percent, show_rounded
+from dither.exact.numbers import Number, between, flag, show, show_percent
 from dither.export import excel, latex, markdown
 from dither.ledger.receipts import Receipt
+from dither.offered import Offered, finite
 from dither.planning.consistent import consistent_margins, consistent_table
 from dither.planning.left_out import LeftOut, sentences
 from dither.planning.outputs import (
@@ -33,6 +34,7 @@ from dither.planning.outputs import (
     passed_on,
     predicted_margins,
     ranks,
+    unshown,
 )
 from dither.planning.plan import Field, Plan
 from dither.planning.price import Price
@@ -40,54 +42,6 @@ from dither.planning.program import Batch
 from dither.planning.releases.keys import key_names
 from dither.query.functions.base import double
 from dither.text import did_you_mean
-
-
-@dataclass(frozen=True)
-class Offered:
-    """An answer that follows from earlier ones, as a quote shows it: its margins, never its values.
-
-    `nominal`: this analyst has seen numbers that it is made of; `counted`: their price would count in the analyst's quota;
-    `cut`: how people were bounded in the earlier groups.
-    """
-
-    margins: Mapping[str, float | None]
-    entries: tuple[int, ...]
-    nominal: bool
-    counted: bool
-    uneven: bool = False  # margins differ from group to group; these are the largest
-    cut: tuple[str, ...] = ()
-
-    def words(self, new: Mapping[str, float | None], price: str) -> list[str]:
-        """Shows it beside the new answer that the quote is for. Margins that depend on unknown rows are left out."""
-        known = [name for name, margin in self.margins.items() if margin is not None] or list(self.margins)
-        own, other = ({name: each.get(name) for name in known} for each in (self.margins, new))
-        free = _margins(own, "up to " if self.uneven else "") + (" (nominal)" if self.nominal else "")
-        counts = "; their price counts in the quota of an analyst who has not seen them" if self.counted else ""
-        seen = ", which you have seen" if self.nominal else ""
-        made_of = f"made of {entries_in_words(self.entries)}{seen}{counts}; ask with free=True, in a shell with --free"
-        return [f"free from earlier answers: {free}; new: {price} for {_margins(other)}", made_of, *self.cut]
-
-    def as_data(self) -> dict[str, Any]:
-        """Returns the fields as JSON writes them."""
-        margins = {name: _finite(margin) for name, margin in self.margins.items()}
-        return {"margins": margins, "made_of": list(self.entries), "nominal": self.nominal, "counted": self.counted}
-
-
-def _margins(margins: Mapping[str, float | None], most: str = "") -> str:
-    """Shows margins to expect; without names if there is only one."""
-    each = [(name, f"{most}± {'?' if margin is None else show_rounded(margin)}") for name, margin in margins.items()]
-    return each[0][1] if len(each) == 1 else ", ".join(f"{name} {text}" for name, text in each)
-
-
-def entries_in_words(entries: Sequence[int]) -> str:
-    """Shows the numbers of entries.
-
-    >>> entries_in_words([4]), entries_in_words([4, 6, 9])
-    ('entry 4', 'entries 4, 6 and 9')
-    """
-    if len(entries) == 1:
-        return f"entry {entries[0]}"
-    return f"entries {', '.join(map(str, entries[:-1]))} and {entries[-1]}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,7 +102,7 @@ class Quote:
         return {
             "columns": [field.name for field in self.schema],
             "kinds": [field.kind for field in self.schema],
-            "margins": {name: _finite(margin) for name, margin in self.margins().items()},
+            "margins": {name: finite(margin) for name, margin in self.margins().items()},
             "ranks": ranks(self.plan, self.confidence),
             "confidence": str(self.confidence),
             "assumed_rows": self.assumed_rows,
@@ -259,13 +213,13 @@ class Answer:
         intervals. None if no margin can be stated, as for LN of a difference. The margin of a quantile is released with it and
         holds with 99 %; at a higher confidence it is what the bounds allow. See also `ranks`.
         """
-        level = self.level(confidence)
+        level = self.at_confidence(confidence)
         wide = margins(self.plan, self.noisy, self.table, level)
         return consistent_margins(self.plan, self.noisy, self.table, wide, level) if self.is_consistent else wide
 
     def ranks(self, confidence: Number | None = None) -> dict[str, float]:
         """Returns how many rows' worth the rank of each quantile column may be off."""
-        return ranks(self.plan, self.level(confidence))
+        return ranks(self.plan, self.at_confidence(confidence))
 
     def may_be_empty(self) -> dict[str, list[bool]]:
         """Returns for each noisy column whether the group of a row may be too small: a mean of no rows is undefined."""
@@ -277,8 +231,8 @@ class Answer:
         question or the catalog turned the estimate off."""
         return self.program.left_out(self.released, self.confidence)
 
-    def level(self, confidence: Number | None) -> Fraction:
-        """Returns the confidence asked for, by default the answer's own."""
+    def at_confidence(self, confidence: Number | None) -> Fraction:
+        """Returns a confidence, checked; by default that of the answer."""
         if confidence is None:
             return self.confidence
         return between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
@@ -312,14 +266,14 @@ class Answer:
 
     @property
     def warning(self) -> str:
-        """What to read before the numbers: that noise hides how much was left out within the smallest bounds; empty if not."""
-        smallest = " and ".join(f"{name} = {bound}" for name, bound in self.program.cuts.smallest)
+        """What to read before the numbers: that noise hides how much was left out within chosen bounds; empty if not."""
+        chosen = " and ".join(f"{name} = {bound}" for name, bound in self.program.cuts.chosen)
         hidden = [each.of for each in self.left_out if each.hidden and not each.clipped]
-        if not smallest or not hidden:
+        if not chosen or not hidden:
             return ""
         return (
             f"these numbers may be far off, whatever ± says: noise hides how many {hidden[0]} were left out, and the "
-            f"smallest bounds were chosen ({smallest}). Name the bounds, or spend more"
+            f"bounds were chosen under the same noise ({chosen}). Name the bounds, or spend more"
         )
 
     def notes(self) -> list[str]:
@@ -332,6 +286,7 @@ class Answer:
         hidden = [each for each in sentences(said) if each not in seen]
         notes = [*self._warnings(), *self._empty(), *seen, *self._doubts(), *self._hidden()]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
+        notes += self._unshown()
         notes += [self.chosen] if self.chosen else []
         notes += ["counts were made whole, not negative and adding up; ± includes it"] if self.is_consistent else []
         notes += ["; ".join(hidden)] if hidden else []
@@ -379,6 +334,11 @@ class Answer:
         return (
             [] if rule is None or not self.rows else [f"groups of fewer than about {rule.margin('0.95')} people are not shown"]
         )
+
+    def _unshown(self) -> list[str]:
+        """Names what is paid for and in no column."""
+        titles = [each.title for each in unshown(self.plan)]
+        return [f"paid for, but not shown: {', '.join(titles)}"] if titles else []
 
     def _doubts(self) -> list[str]:
         """Explains `± ?` and `?` behind a margin, where the table has them."""
@@ -594,10 +554,6 @@ def left_out_lines(program: Batch) -> tuple[tuple[str, str], ...]:
 
 _END = 1 << 63
 _KEPT = "nothing more: the answer is kept"
-
-
-def _finite(margin: float | None) -> float | None:
-    return None if margin is None or math.isinf(margin) else margin
 
 
 def _double(value: Value) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as stored
 from fractions import Fraction
 from typing import Any, overload
@@ -110,6 +110,10 @@ class Answers(Sequence[Answer]):
 
     def __iter__(self) -> Iterator[Answer]:
         return iter(self.answers)
+
+    def consistent(self) -> Answers:
+        """Returns the answers with whole counts that are never negative and add up to the same total. Free."""
+        return replace(self, answers=tuple(answer.consistent() for answer in self.answers))
 
     @property
     def price(self) -> str:

@@ -20,7 +20,7 @@ from functools import partial
 from os import PathLike
 from typing import TypedDict, TypeVar, Unpack, overload
 
-from dither.answer import Answer, Offered, Quote
+from dither.answer import Answer, Quote
 from dither.answers import Answers, Quotes
 from dither.catalog.spelling import raised_in_python
 from dither.catalog.values import Catalog
@@ -30,30 +30,32 @@ from dither.engines.registry import open_sources
 from dither.errors import ArgumentError, BudgetError, CatalogError, DitherWarning, Fix, LedgerError, Name, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number, flag
-from dither.finish import answer_list, answer_of, answer_union, quote_of, quote_union
+from dither.finish import answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
 from dither.free import find_offer, take_offer
 from dither.ledger.ledger import Ledger
+from dither.offered import Offered
 from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
 from dither.planning.auto import Auto
 from dither.planning.bounds import Bound
 from dither.planning.listing import FREE, is_list, plan_list, read_list
+from dither.planning.lookups import look_up, lookups
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
 from dither.planning.proposal import Proposal
-from dither.planning.several import Several, check_list, plan_several, refusing
+from dither.planning.several import Asked, Several, check_list, plan_several, refusing
 from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
-from dither.query.read import Question, read, read_union, show_question, text_of, with_params
+from dither.query.nodes import Query
+from dither.query.read import Question, list_with_params, read, read_union, show_question, text_of, with_params
 from dither.query.resolve.relations import Resolved
 from dither.query.sql.parameters import Params
-from dither.query.union import Together
+from dither.query.union import Results, leaves
 from dither.query.work import Group, Work
 from dither.session import ANYONE, Paid, Session
-from dither.stacked import check_alike
 from dither.standing import Standing, quota
 from dither.workspace import catalog_in_force, changed_data, declaration, diagnosis_of, ledger_for, marks_of, read_declared
 
@@ -240,16 +242,17 @@ class Curator:
             return self._list(listed)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
         if isinstance(question, (list, tuple)):
-            _no_params(params)
-            several, asked = self._planned_list(question, terms, weights)
-            self._prepare_list(several, question)
-            return self._charge(several, asked, partial(answer_list, self.steps.table, several, terms), analyst, fresh)
+            filled_list = self._filled_list(question, params)
+            several, shapes, asked = self._planned_list(filled_list, terms, weights)
+            self._prepare_list(several, shapes, filled_list)
+            show_all = partial(answer_list, self.steps.table, several, shapes, terms)
+            return self._charge(several, asked, show_all, analyst, fresh)
         _no_weights(weights)
         filled = with_params(question, params)
         union = self._planned_union(filled, terms)
         if union is not None:
-            several, together = union
-            put = partial(answer_union, self.steps.table, several, together, terms)
+            several, results = union
+            put = partial(answer_union, self.steps.table, several, results, terms)
             return self.release(several, show_question(filled), put, analyst=analyst, fresh=fresh, within=text_of(filled))
         program, asked, within = self._planned(filled, terms)
         if is_list(program):
@@ -282,21 +285,19 @@ class Curator:
         weights: Sequence[Number] | None = None,
         analyst: str | None = None,
     ) -> Quote | Quotes:
-        """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
+        """Returns the plan, its price, the margins to expect, whether the budget allows it. Free: it reads no private row."""
         if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
             return Quote(listed, _CONFIDENCE, FREE)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
         if isinstance(question, (list, tuple)):
-            _no_params(params)
-            several, asked = self._planned_list(question, terms, weights)
-            each = tuple(quote_of(program, terms) for program in several.questions)
-            return Quotes(each, several.total, *self._preview(several, asked, analyst))
+            several, shapes, asked = self._planned_list(self._filled_list(question, params), terms, weights)
+            return Quotes(quote_each(several, shapes, terms), several.total, *self._preview(several, asked, analyst))
         _no_weights(weights)
         filled = with_params(question, params)
         union = self._planned_union(filled, terms)
         if union is not None:
-            several, _ = union
-            return quote_union(several, terms, *self._preview(several, show_question(filled), analyst))
+            several, results = union
+            return quote_union(several, results, terms, *self._preview(several, show_question(filled), analyst))
         program, asked, _ = self._planned(filled, terms)
         if is_list(program):
             return Quote(program.quoted, terms.confidence, FREE)
@@ -406,7 +407,7 @@ class Curator:
         """Returns the plan of a list of public keys, which needs no price; None for other questions."""
         if isinstance(question, (list, tuple)) or read_union(filled := with_params(question, params), self.catalog) is not None:
             return None
-        query = self.steps.read(filled, self.catalog)
+        query = self._read(filled)
         return plan_list(query, self.catalog) if query.lists else None
 
     def _list(self, program: Program) -> Answer:
@@ -430,15 +431,30 @@ class Curator:
         found = None if key is None else self._plans.get(key)
         if found is not None and all(map(operator.is_, found[0], known)):
             return found[1], within, within
-        query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
+        query = self._read(question)  # query: names, types, legality, who the unit is
         text = show_question(question)
         if query.lists:
             return plan_list(query, self.catalog), text, within
         program = self._plan(query, terms, within)
-        if key is not None:
+        if key is not None and not any(lookups(query)):  # public tables are read again
             self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
             self._plans[key] = known, program
         return program, text, within
+
+    def _read(self, question: Question) -> Resolved:
+        return self._with_public(self.steps.read(question, self.catalog), text_of(question))
+
+    def _with_public(self, query: Resolved, within: str) -> Resolved:
+        """Returns the query with what its subqueries above the groups find in public tables. No private row is read."""
+        if not any(lookups(query)):
+            return query
+        with self.session.close_guard.question_lock():
+            self.session.close_guard.wait_for_closing()
+            self.session.check_unchanged()
+            try:
+                return look_up(query, partial(self.steps.prepare, self.engine), partial(self.steps.run, self.engine))
+            except QueryError as error:
+                raise error.located(within) from None
 
     def _plan(self, query: Resolved, terms: Terms, within: str) -> Batch | Auto:
         if query.lists:  # one of several questions
@@ -447,38 +463,53 @@ class Curator:
             )
         return self.steps.plan(query, self.catalog, self.session.caps, terms, within)  # planning
 
-    def _planned_union(self, question: Question, terms: Terms) -> tuple[Several, Together] | None:
+    def _planned_union(self, question: Question, terms: Terms) -> tuple[Several, Results] | None:
         """Returns the plans of results that UNION puts together, and how; None for other questions."""
         union = read_union(question, self.catalog)
         if union is None:
             return None
-        queries, together = union
-        several = plan_several(queries, [text_of(question)] * len(queries), terms, None, self._plan, "Part")
-        check_alike([quote_of(each, terms) for each in several.questions], text_of(question))
-        return several, together
+        queries, results = union
+        found = tuple(self._with_public(each, text_of(question)) for each in queries)
+        return plan_several([Asked(found, text_of(question))], terms, None, self._plan, "Part"), results
+
+    def _filled_list(self, questions: Sequence[Question], params: Params | None) -> list[Question]:
+        check_list(questions)
+        return list_with_params(questions, params)
 
     def _planned_list(
         self, questions: Sequence[Question], terms: Terms, weights: Sequence[Number] | None
-    ) -> tuple[Several, str]:
-        """Returns the plans of a list of questions, and the list as text."""
-        check_list(questions)
-        queries = []
+    ) -> tuple[Several, list[Query | Results], str]:
+        """Returns the plans of a list of questions, how the answer of each is put together, and the list as text."""
+        asked: list[Asked] = []
+        shapes: list[Query | Results] = []
         for place, question in enumerate(questions, start=1):
             with refusing("Question", place, len(questions)):
-                queries.append(self.steps.read(question, self.catalog))
-        several = plan_several(queries, [text_of(each) for each in questions], terms, weights, self._plan, "Question")
-        return several, ";\n".join(show_question(each) for each in questions)
+                queries, shape = self._read_any(question)
+            asked.append(Asked(queries, text_of(question)))
+            shapes.append(shape)
+        several = plan_several(asked, terms, weights, self._plan)
+        return several, shapes, ";\n".join(show_question(each) for each in questions)
 
-    def _prepare_list(self, several: Several, questions: Sequence[Question]) -> None:
-        for place, (question, part) in enumerate(zip(questions, several.questions, strict=True), start=1):
+    def _read_any(self, question: Question) -> tuple[list[Resolved], Query | Results]:
+        """Returns the private questions of a question, and how its answer is put together."""
+        union = read_union(question, self.catalog)
+        if union is not None:
+            return [self._with_public(each, text_of(question)) for each in union[0]], union[1]
+        query = self._read(question)
+        return [query], query.query
+
+    def _prepare_list(self, several: Several, shapes: Sequence[Query | Results], questions: Sequence[Question]) -> None:
+        parts = iter(several.questions)
+        for place, (question, shape) in enumerate(zip(questions, shapes, strict=True), start=1):
             with refusing("Question", place, len(questions)):
-                self._prepare(part, text_of(question))
+                for _ in leaves(shape):
+                    self._prepare(next(parts), text_of(question))
 
     def _ask_free(self, question: Question | Questions, params: Params | None, terms: Terms, analyst: str | None) -> Answer:
         """Returns an answer made of stored ones. Calls no engine and charges nothing."""
         if isinstance(question, (list, tuple)) or read_union(filled := with_params(question, params), self.catalog) is not None:
             raise ArgumentError("Earlier answers give one question at a time.", fix="ask each question alone.")
-        query = self.steps.read(filled, self.catalog)
+        query = self._read(filled)
         if query.lists:
             return self._list(plan_list(query, self.catalog))
         try:
@@ -490,7 +521,7 @@ class Curator:
     def _offered(self, question: Question, terms: Terms, analyst: str | None) -> Offered | None:
         """Returns what stored answers give for nothing, for a quote; None if they do not give it, or it is not allowed."""
         try:
-            offer = find_offer(self.session, self.catalog, self.steps.read(question, self.catalog), terms, analyst)
+            offer = find_offer(self.session, self.catalog, self._read(question), terms, analyst)
         except (QueryError, BudgetError, LedgerError):
             return None
         return offer.quoted(terms)
@@ -515,14 +546,6 @@ def _no_price(**given: object) -> None:
         raise ArgumentError(
             "A free answer is made of earlier ones, and has no price.",
             fix=Fix("leave {it} out, or {free}.", it=Name(named), free=Name("free")),
-        )
-
-
-def _no_params(params: Params | None) -> None:
-    if params is not None:
-        raise ArgumentError(
-            "Only a single question has parameters.",
-            fix=Fix("leave {params} out, and write the values into the questions.", params=Name("params")),
         )
 
 

@@ -22,7 +22,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 # --- fixes ------------------------------------------------------------------------------------------------------
 
@@ -231,8 +231,21 @@ class PriceError(DitherError):
     code, exit_code = "price", 1
 
 
+class Form(NamedTuple):
+    """A question that is answered, for one that is refused. `words` say what it is.
+
+    `complete`: it runs as it is. Otherwise it is a shape, and the reader fills in what the words name.
+    """
+
+    words: str
+    question: str
+    complete: bool = True
+
+
 class QueryError(DitherError):
     """A question is refused. `span` is the place of the reason in `text`; a caret line marks it.
+
+    `mixes`: what mixes people's rows, for the rewriting that finds `forms`: questions that are answered instead.
 
     >>> print(QueryError("SUM(x) has no bounds.", text="SELECT SUM(x) FROM t", span=(11, 12), fix="declare bounds for t.x."))
     SUM(x) has no bounds.
@@ -243,18 +256,45 @@ class QueryError(DitherError):
 
     code, exit_code = "query", 1
 
-    def __init__(self, what: str, *, text: str = "", span: tuple[int, int] | None = None, fix: str = "") -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        text: str = "",
+        span: tuple[int, int] | None = None,
+        fix: str = "",
+        mixes: str = "",
+        forms: tuple[Form, ...] = (),
+    ) -> None:
         self.text = text
         self.span = span
+        self.mixes = mixes
+        self.forms = forms
         super().__init__(what, where=_caret(text, span), fix=fix)
 
+    def text_in(self, dialect: Dialect) -> str:
+        """Shows the forms below the fix, each in a line of its own."""
+        whole = super().text_in(dialect)
+        if not self.forms:
+            return whole
+        advice, _, charged = whole.rpartition("   Charged: ")
+        lines = [f"    {words}:\n      {question}" for words, question, _ in self.forms]
+        return "\n".join([f"{advice} You can ask:", *lines, f"  Charged: {charged}"])
+
     def as_data(self) -> dict[str, Any]:
-        """Adds the span in the question: its first character, and the one after its last."""
-        return super().as_data() | {"span": None if self.span is None else list(self.span)}
+        """Adds the span in the question (its first character, and the one after its last), and the forms if there are any."""
+        forms = {"forms": [each._asdict() for each in self.forms]} if self.forms else {}
+        return super().as_data() | {"span": None if self.span is None else list(self.span)} | forms
 
     def located(self, text: str) -> QueryError:
         """Returns the error with the question's text, for code that knows only the span."""
-        return self if self.text or not text else QueryError(self.what, text=text, span=self.span, fix=self.fix)
+        return (
+            self if self.text or not text else QueryError(self.what, text=text, span=self.span, fix=self.fix, mixes=self.mixes)
+        )
+
+    def with_forms(self, forms: tuple[Form, ...]) -> QueryError:
+        """Returns the error with questions that are answered instead."""
+        return QueryError(self.what, text=self.text, span=self.span, fix=self.fix, mixes=self.mixes, forms=forms)
 
 
 def _caret(text: str, span: tuple[int, int] | None) -> str:

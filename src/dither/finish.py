@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from dither.answer import Answer, Quote
 from dither.answers import Answers
+from dither.around import around, around_quote
 from dither.planning.auto import Auto
+from dither.planning.levels import Levels
 from dither.planning.outputs import Noisy, Table
 from dither.planning.plan import Plan
+from dither.planning.price import Price
 from dither.planning.program import Batch
 from dither.planning.several import Several
-from dither.planning.stack import pick_levels, pick_union
+from dither.planning.stack import Stack, pick_levels, pick_union
 from dither.planning.terms import Terms
-from dither.query.union import Together
+from dither.query.nodes import Query
+from dither.query.union import Results, Together, leaves
 from dither.session import Paid
-from dither.stacked import Stacked, StackedQuote, put_together
+from dither.stacked import Picked, Stacked, StackedQuote, put_together
 
 Tables = Callable[[Plan, Noisy], Table]
 
@@ -27,33 +32,62 @@ def quote_of(program: Batch | Auto, terms: Terms, refusal: str = "", again: int 
     found = (quoted, terms.confidence, program.total, refusal, again, counted, program.further)
     if quoted.levels is None:
         return Quote(*found)
-    return StackedQuote(*found, tuple(Quote(part, terms.confidence, part.total) for part in quoted.each_level))
+    parts = tuple(Quote(part, terms.confidence, part.total) for part in quoted.each_level)
+    return around_quote(StackedQuote(*found, parts, Stack.of_levels(quoted.levels)))
 
 
-def quote_union(several: Several, terms: Terms, refusal: str, again: int | None, counted: bool) -> Quote:
+def quote_union(several: Several, results: Results, terms: Terms, refusal: str, again: int | None, counted: bool) -> Quote:
     """Returns the quote of a UNION, with those of its parts."""
-    parts = tuple(quote_of(each, terms) for each in several.questions)
-    return StackedQuote(_first(parts[0].program), terms.confidence, several.total, refusal, again, counted, (), parts)
+    (found,) = quote_each(several, (results,), terms)
+    return replace(found, total=several.total, refusal=refusal, again=again, counted=counted)
 
 
-def answer_union(table: Tables, several: Several, together: Together, terms: Terms, paid: Paid) -> Answer:
-    """Returns the answer of a UNION: the rows of its parts, which state their own noise."""
-    parts = answer_list(table, several, terms, paid).answers
-    picked = pick_union(together, [part.table for part in parts])
-    shown = (
-        _first(parts[0].program),
-        parts[0].released,
-        put_together(parts, picked),
-        terms.confidence,
-        paid.receipt,
-        several.total,
-    )
-    return Stacked(*shown, paid.stored is not None, paid.left, _chosen(parts), parts, tuple(picked))
+def quote_each(several: Several, shapes: Sequence[Query | Results], terms: Terms) -> tuple[Quote, ...]:
+    """Returns the quotes of a list of questions; `shapes`: how each is put together."""
+    every = iter(several.questions)
+    return tuple(_quoted(shape, [next(every) for _ in leaves(shape)], terms) for shape in shapes)
+
+
+def _quoted(node: Query | Results, programs: Sequence[Batch | Auto], terms: Terms) -> Quote:
+    if isinstance(node, Query):
+        return quote_of(programs[0], terms)
+    every = iter(programs)
+    parts = tuple(_quoted(part, [next(every) for _ in leaves(part)], terms) for part in node.parts)
+    found = (_first(parts[0].program), terms.confidence, Several(tuple(programs)).total, "", None, False, ())
+    return around_quote(StackedQuote(*found, parts, Stack.of_union(node.together, node.above)))
+
+
+def answer_union(table: Tables, several: Several, results: Results, terms: Terms, paid: Paid) -> Answer:
+    """Returns the answer of a UNION: the rows of its parts, which state their own noise, and what is around them."""
+    each = _answer_each(table, several, terms, paid)
+    return replace(_put(results, each, terms, paid, several.total), left=paid.left)
+
+
+def _put(node: Query | Results, answers: Iterator[Answer], terms: Terms, paid: Paid, total: Price) -> Answer:
+    """Puts the next answers together as a question says."""
+    if isinstance(node, Query):
+        return next(answers)
+    parts = tuple(_put(part, answers, terms, paid, total) for part in node.parts)
+    pick = partial(_pick_union, node.together)
+    picked = pick(parts)
+    shown = (_first(parts[0].program), parts[0].released, put_together(parts, picked), terms.confidence, paid.receipt, total)
+    stack = Stack.of_union(node.together, ())
+    made = Stacked(*shown, paid.stored is not None, str, _chosen(parts), parts, tuple(picked), stack, pick)
+    return around(made, node.above)
+
+
+def _pick_union(together: Together, parts: Sequence[Answer]) -> Picked:
+    return pick_union(together, [part.table for part in parts])
+
+
+def _pick_levels(batch: Batch, levels: Levels, parts: Sequence[Answer]) -> Picked:
+    own, tables = [part.noisy for part in parts], [part.table for part in parts]
+    return pick_levels(levels, batch.plans[: batch.own], own, tables, all(part.is_consistent for part in parts))
 
 
 def _first(program: Batch) -> Batch:
     """Returns the program of the first part, which stands for all, without what the parts say themselves."""
-    return replace(program, levels=None, cuts=replace(program.cuts, parts=(), smallest=()))
+    return replace(program, levels=None, cuts=replace(program.cuts, parts=(), chosen=()))
 
 
 def _chosen(parts: Sequence[Answer]) -> str:
@@ -62,12 +96,20 @@ def _chosen(parts: Sequence[Answer]) -> str:
     return "; ".join(f"part {number}: {chosen}" for number, chosen in each)
 
 
-def answer_list(table: Tables, several: Several, terms: Terms, paid: Paid) -> Answers:
-    """Returns the answers of a list. Each states its own share of the price."""
-    each = zip(several.questions, several.answers(paid.noisy), strict=True)
-    replayed = paid.stored is not None
-    answers = tuple(answer_of(table, one, terms, replace(paid, noisy=noisy, standing=None)) for one, noisy in each)
-    return Answers(answers, paid.receipt, several.total, replayed, paid.left)
+def answer_list(table: Tables, several: Several, shapes: Sequence[Query | Results], terms: Terms, paid: Paid) -> Answers:
+    """Returns the answers of a list. Each states its own share of the price. `shapes`: how each is put together."""
+    each, programs = _answer_each(table, several, terms, paid), iter(several.questions)
+    answers = []
+    for shape in shapes:
+        own = Several(tuple(next(programs) for _ in leaves(shape)))
+        answers.append(_put(shape, each, terms, paid, own.total))
+    return Answers(tuple(answers), paid.receipt, several.total, paid.stored is not None, paid.left)
+
+
+def _answer_each(table: Tables, several: Several, terms: Terms, paid: Paid) -> Iterator[Answer]:
+    """Returns the answer of each private question, in the order asked."""
+    for program, noisy in zip(several.questions, several.answers(paid.noisy), strict=True):
+        yield answer_of(table, program, terms, replace(paid, noisy=noisy, standing=None))
 
 
 def answer_of(table: Tables, program: Batch | Auto, terms: Terms, paid: Paid) -> Answer:
@@ -82,6 +124,9 @@ def answer_of(table: Tables, program: Batch | Auto, terms: Terms, paid: Paid) ->
     for part, noisy in zip(batch.each_level, own, strict=True):
         shown = (part, (noisy,), table(part.plans[0], noisy), terms.confidence, paid.receipt, part.total)
         parts.append(Answer(*shown, replayed))
-    picked = pick_levels(batch.levels, batch.plans[: batch.own], own, [part.table for part in parts])
+    pick = partial(_pick_levels, batch, batch.levels)
+    picked = pick(parts)
     shown = (batch, tuple(released), put_together(parts, picked), terms.confidence, paid.receipt, program.total)
-    return Stacked(*shown, replayed, paid.left, chosen, tuple(parts), tuple(picked))
+    stack = Stack.of_levels(batch.levels)
+    made = Stacked(*shown, replayed, paid.left, chosen, tuple(parts), tuple(picked), replace(stack, above=()), pick)
+    return around(made, stack.above)

@@ -16,11 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dither.answer import Answer, Offered, entries_in_words
+from dither.answer import Answer
 from dither.catalog.values import Catalog
 from dither.errors import BudgetError, Fix, QueryError
 from dither.exact.numbers import Number, show_percent
 from dither.ledger.earlier import Answered
+from dither.offered import Offered, entries_in_words
 from dither.planning.consistent import consistent_margins
 from dither.planning.free.derive import Derived, Source, derive, sources, wanted
 from dither.planning.free.stored import may_serve, parts_of
@@ -133,7 +134,7 @@ class FreeAnswer(Answer):
 
     def margins(self, confidence: Number | None = None) -> dict[str, list[float | None]]:
         """Returns a margin per row for each noisy column, from the law of the earlier noise; see `Answer.margins`."""
-        level = self.level(confidence)
+        level = self.at_confidence(confidence)
         wide = self._derived.margins(self.noisy, self.table, level)
         return consistent_margins(self.plan, self.noisy, self.table, wide, level) if self.is_consistent else wide
 

@@ -1,25 +1,27 @@
 """The results of questions whose answer is several tables put together: UNION, ROLLUP, CUBE and GROUPING SETS.
 
 Each part is an answer of its own, with its own noise and margins. What is done with them together is post-processing: columns
-are named as in the first part, UNION without ALL drops equal rows, ORDER BY, OFFSET and LIMIT are about all rows.
+are named as in the first part, UNION without ALL drops equal rows, ORDER BY, OFFSET and LIMIT are about all rows. around.py
+has the SELECTs around them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as stored
 from functools import cached_property
 
 from dither.answer import Answer, Quote, left_out_lines
-from dither.errors import QueryError
 from dither.exact.numbers import Number
 from dither.planning.left_out import LeftOut
 from dither.planning.outputs import Table, Value
 from dither.planning.plan import Field
+from dither.planning.stack import PLAIN, Stack
 from dither.query.nodes import Literal
-from dither.query.resolve.aggregates import show_kind
 
 Picked = Sequence[tuple[int, int]]  # a part, and a row of it
+Pick = Callable[[Sequence[Answer]], Picked]
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,6 +29,7 @@ class StackedQuote(Quote):
     """The price of an answer that is put together, and the margins to expect in each part."""
 
     parts: tuple[Quote, ...] = ()
+    stack: Stack = PLAIN
 
     def explain(self) -> str:
         """Shows the whole price and the plan of each part."""
@@ -59,6 +62,14 @@ class Stacked(Answer):
 
     parts: tuple[Answer, ...] = ()
     picked: tuple[tuple[int, int], ...] = ()
+    stack: Stack = PLAIN
+    pick: Pick = stored(default=lambda parts: (), compare=False)  # which rows of the parts are shown
+
+    def consistent(self) -> Stacked:
+        """Returns the answer with the counts of each part made consistent: each grouping set, each SELECT of a UNION."""
+        parts = tuple(part.consistent() for part in self.parts)
+        picked = tuple(self.pick(parts))
+        return replace(self, parts=parts, picked=picked, table=put_together(parts, picked), is_consistent=True)
 
     def margins(self, confidence: Number | None = None) -> dict[str, list[float | None]]:
         """Returns a margin per row for each column that is noisy in some part; 0 where it is not."""
@@ -133,24 +144,6 @@ class Stacked(Answer):
         return next((text for part in self.parts if (text := part._quantile(part.columns[place]))), "")
 
 
-def check_alike(parts: Sequence[Quote], within: str) -> None:
-    """Refuses parts of a UNION whose columns are of different kinds."""
-    columns = [[None if null else field.kind for field, null in zip(p.schema, _unknown(p), strict=True)] for p in parts]
-    for place, kinds in enumerate(zip(*columns, strict=True)):
-        known = {kind for kind in kinds if kind is not None}
-        if len(known) > 1 and known != {"int", "real"}:
-            first = next(kind for kind in kinds if kind is not None)
-            number, other = next(
-                (n, k) for n, k in enumerate(kinds, start=1) if k is not None and {k, first} - {"int", "real"} and k != first
-            )
-            name = parts[0].schema[place].name
-            raise QueryError(
-                f"The column {name} is {show_kind(first)} in one part of UNION and {show_kind(other)} in part {number}.",
-                text=within,
-                fix="make them alike, for example with CAST(... AS TEXT).",
-            )
-
-
 def put_together(parts: Sequence[Answer], picked: Picked) -> Table:
     """Returns the rows that were picked, under the names of the first part."""
     rows: tuple[tuple[Value, ...], ...] = tuple(parts[part].rows[row] for part, row in picked)
@@ -171,7 +164,9 @@ def schema(parts: Sequence[Sequence[Field]], unknown: Sequence[Sequence[bool]]) 
 
 def _unknown(part: Quote | Answer) -> list[bool]:
     """Returns whether each column of a part is a bare NULL."""
-    if isinstance(part, (Stacked, StackedQuote)):
+    above = part.stack.above if isinstance(part, (Stacked, StackedQuote)) else part.plan.query.above
+    if isinstance(part, (Stacked, StackedQuote)) and not above:
         each = [_unknown(one) for one in part.parts]
         return [all(column) for column in zip(*each, strict=True)]
-    return [isinstance(output.expression, Literal) and output.expression.value is None for output in part.plan.query.outputs]
+    outputs = above[-1].outputs if above else part.plan.query.outputs
+    return [isinstance(output.expression, Literal) and output.expression.value is None for output in outputs]

@@ -19,6 +19,7 @@ WEIGHTS = {
     "finite": 1,
     "low digits": 1,
     "one draw at a time": 1,
+    "peak": 1,
     "fair bits": 1,
     "mechanisms": 4,
     "attacks": 4,
@@ -26,6 +27,7 @@ WEIGHTS = {
     "clipped mean": 1,
     "margins across groups": 1,
     "free answers": 1,
+    "margins around several results": 1,
     "other": 4,
 }
 

@@ -45,7 +45,7 @@ def call(name: str, *parts: object) -> Call:
         (call("add", D, 7), call("add_days", D, 7)),
         (call("add", 7, D), call("add_days", D, 7)),
         (call("sub", D, 7), call("add_days", D, -7)),
-        (call("sub", D, Column("n")), call("add_days", D, call("to_int", call("neg", Column("n"))))),
+        (call("sub", D, Column("n")), call("add_days", D, call("neg", Column("n")))),
         (call("add_months", DAY, 1), Literal(datetime.date(1995, 2, 28))),
         (call("ge", D, call("add_days", DAY, -31)), call("ge", D, datetime.date(1994, 12, 31))),
         (call("least", Column("n"), 9), call("smallest", Column("n"), 9)),

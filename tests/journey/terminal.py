@@ -28,4 +28,5 @@ def seen(folder: Path, width: int, *words: str) -> list[str]:
         pass  # how Linux says that the other end is closed
     child.wait(timeout=60)
     os.close(leader)
-    return [line.rstrip() for line in _STYLES.sub("", shown.decode("utf-8")).splitlines()]
+    lines = (line.rstrip() for line in _STYLES.sub("", shown.decode("utf-8")).splitlines())
+    return [line for line in lines if "━" not in line]  # a bar shows progress on slow machines, and is erased at the end

@@ -170,6 +170,21 @@ def test_the_same_again_is_free_and_fresh_is_not(hospital: Path) -> None:
     assert spent() == Fraction(1, 2)
 
 
+def test_consistent_counts_are_never_negative_and_cost_nothing_more(hospital: Path) -> None:
+    """The wards of nobody: a plain count is negative in nearly every run."""
+    question = f"{BY_WARD.split(' GROUP BY')[0]} WHERE weight > 1000 GROUP BY ward"
+    for around in ("{}", "SELECT ward, n FROM ({}) t", "{} UNION ALL SELECT 'all', COUNT(*) FROM patients"):
+        asked = around.format(question)
+        plain = run("ask", asked, "-e", "0.01", "--format", "csv")
+        done = run("ask", asked, "-e", "0.01", "--format", "csv", "--consistent")
+        assert done.exit_code == 0
+        assert plain.stdout.splitlines()[0] == done.stdout.splitlines()[0]
+        assert len(plain.stdout.splitlines()) == len(done.stdout.splitlines())
+        assert all(int(line.split(",")[1]) >= 0 for line in done.stdout.splitlines()[1:])
+        assert "charged nothing" in done.stderr
+        assert "not negative and adding up; ± includes it" in done.stderr
+
+
 def test_a_question_may_come_through_standard_input(hospital: Path) -> None:
     done = run("ask", "-", "-e", "0.25", "--format", "csv", stdin=COUNT)
     assert done.stdout.startswith("n,n_margin\n")

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dither.audit.ourselves import compare
 from dither.mechanisms import Gaussian
 from dither.planning.plan import Plan
 from dither.planning.releases.mode import Mode
+from dither.planning.releases.quantiles import Several
 from dither.planning.releases.ranks import rank_scores, width_runs
 from dither.query.nodes import Call, Column, Literal
 from dither.query.work import Bins, Group
@@ -30,6 +32,9 @@ MANY = (
     ask("people", "count_units"),
     ask("median", "median", "wage"),
     ask("low", "min", "age"),
+    ask("first", "quantile", "wage", Fraction(1, 4)),
+    ask("third", "quantile", "wage", Fraction(3, 4)),
+    ask("top", "max", "wage"),
     ask("out", "clipped", "age"),
     ask("both", "corr", "age", second="wage"),
     ask("slope", "regr_slope", "wage", second="age"),
@@ -74,6 +79,12 @@ def moves(plan: Plan, before: list[Group], after: list[Group]) -> None:
             assert sum(int(np.abs(change).max()) for change in changed) <= noise.times * noise.mechanism.sensitivity
             one_way = all(min((change > 0).sum(), (change < 0).sum()) == 0 for change in changed)
             assert one_way or plan.bounding.neighbours.changes > 1
+            continue
+        if isinstance(draft, Several):
+            found = list(
+                compare.list_moves(draft, noise, [(a or {}, b or {}) for a, b in pairs], plan.bounding.neighbours.changes)
+            )
+            assert [each for each in found if each.by > each.most] == []
             continue
         if isinstance(draft.measure, Bins):
             for mechanism, move in ((noise.mechanism, _score_move), (noise.width, _width_move)):

@@ -15,7 +15,7 @@ import pytest
 import dither as dt
 from dither.answers import Answers
 from dither.curator import STEPS
-from dither.planning.several import Several, plan_several
+from dither.planning.several import Asked, Several, plan_several
 from dither.planning.terms import Terms
 from dither.privacy.losses import total
 from dither.query.read import read
@@ -58,7 +58,8 @@ def planned(survey: dt.Curator, questions: Sequence[str], epsilon: object = 1, w
     def plan(query: object, terms: Terms, text: str) -> object:
         return STEPS.plan(query, survey.catalog, survey.session.caps, terms, text)  # type: ignore[arg-type]
 
-    return plan_several(queries, questions, Terms.of(epsilon), weights, plan, "Question")  # type: ignore[arg-type]
+    asked = [Asked([query], text) for query, text in zip(queries, questions, strict=True)]
+    return plan_several(asked, Terms.of(epsilon), weights, plan)  # type: ignore[arg-type]
 
 
 def covers(program: Several) -> bool:

@@ -14,7 +14,8 @@ import pytest
 from dither.curator import Curator
 from dither.curator import open as open_curator
 from dither.errors import ArgumentError, DitherError, QueryError
-from dither.query.read import read, show_question, with_params
+from dither.query.fluent import FluentQuestion, count, table
+from dither.query.read import list_with_params, read, show_question, with_params
 from dither.query.sql.gate import read as read_tokens
 from journey.hospital import built, run
 from planning.test_runs import filled, frames
@@ -121,6 +122,76 @@ def test_only_sql_text_has_parameters() -> None:
         with_params("SELECT COUNT(*) FROM people", 18)  # type: ignore[arg-type]
 
 
+def people() -> FluentQuestion:
+    return table(CATALOG, "people")
+
+
+@pytest.mark.parametrize(("condition", "params", "written"), SAME)
+def test_a_question_in_python_takes_parameters_too(condition: str, params: Any, written: str) -> None:
+    asked = people().where(condition, params=params).agg(n=count())
+    assert read(asked, CATALOG) == read(people().where(written).agg(n=count()), CATALOG)
+    assert "params=" in show_question(asked)
+
+
+def test_values_of_conditions_after_each_other() -> None:
+    asked = people().where("age >= ?", params=[18]).where("city = :c", params={"c": "it's"}).group_by("region").agg(n=count())
+    assert str(asked.having("n > ?", params=[5])) == (
+        "SELECT region, COUNT(*) AS n FROM people WHERE age >= 18 AND city = 'it''s' GROUP BY region HAVING n > 5"
+    )
+    assert asked.text.splitlines()[1:3] == ['.where("age >= ?", params=[18])', ".where(\"city = :c\", params={c: 'it''s'})"]
+
+
+@pytest.mark.parametrize(
+    ("step", "what"),
+    [
+        (lambda: people().where("age >= ?"), "? has no value."),
+        (lambda: people().where("age >= 3", params=[1]), "The question has no parameter 1."),
+        (lambda: people().group_by("age // ?"), "? is not a parameter here."),
+        (lambda: people().where("age >= ?", params="18"), "params is a list or a dict"),
+    ],
+)
+def test_what_cannot_be_filled_in_in_python_is_refused(step: Any, what: str) -> None:
+    with pytest.raises(DitherError) as refused:
+        step()
+    assert refused.value.what.startswith(what)
+
+
+FIRST, SECOND = question("age >= :low"), question("age >= :low AND age < $1")
+
+
+@pytest.mark.parametrize(
+    ("questions", "params", "written"),
+    [
+        ([FIRST, SECOND], {"low": 18, "1": 65}, [question("age >= 18"), question("age >= 18 AND age < 65")]),
+        ([FIRST, question("age > ?")], {"low": 18, "1": 3}, [question("age >= 18"), question("age > 3")]),
+        ([question("age > ?"), question("age < ?")], [[3], [4]], [question("age > 3"), question("age < 4")]),
+        ([FIRST, question("age > 3")], [{"low": 18}, None], [question("age >= 18"), question("age > 3")]),
+        ([question("age IN (?)"), question("age > 3")], [[[1, 2]], None], [question("age IN (1, 2)"), question("age > 3")]),
+        ([question("city = ':x?'")], None, [question("city = ':x?'")]),
+    ],
+)
+def test_a_list_of_questions_takes_parameters(questions: list[str], params: Any, written: list[str]) -> None:
+    filled = list_with_params(questions, params)
+    assert [read(each, CATALOG) for each in filled] == [read(each, CATALOG) for each in written]
+
+
+@pytest.mark.parametrize(
+    ("questions", "params", "what"),
+    [
+        ([FIRST, question("age > ?")], {"low": 18}, "Question 2: ? has no value."),
+        ([FIRST], None, "Question 1: :low has no value."),
+        ([FIRST], {"low": 1, "high": 2}, "No question has a parameter high."),
+        ([question("age > ?"), question("age < ?")], [3, 4], "A list of questions takes a list of values for each of them."),
+        ([question("age > ?"), question("age < ?")], [[3]], "A list of questions takes a list of values for each of them."),
+        ([question("age > ?")], "3", "params is a list or a dict"),
+    ],
+)
+def test_values_that_do_not_fit_a_list_are_refused(questions: list[str], params: Any, what: str) -> None:
+    with pytest.raises(DitherError) as refused:
+        list_with_params(questions, params)
+    assert refused.value.what.startswith(what)
+
+
 @pytest.fixture
 def survey() -> Iterator[Curator]:
     with open_curator(filled(frames()), ledger=":memory:") as curator:
@@ -134,6 +205,14 @@ def test_the_same_value_is_the_same_question_and_another_is_not(survey: Curator)
     assert survey.quote(question("age >= :age"), epsilon="0.1", params={"age": 18}).again is not None
     assert not survey.ask(question("age >= ?"), epsilon="0.1", params=[19]).replayed
     assert first.receipt.body["question"] == question("age >= 18")
+
+
+def test_a_list_with_values_is_the_list_written_out(survey: Curator) -> None:
+    first = survey.ask([question("age >= :low"), question("age < :low")], epsilon="0.2", params={"low": 18})
+    again = survey.ask([question("age >= 18"), question("age < ?")], epsilon="0.2", params=[None, [18]])
+    assert (first.replayed, again.replayed) == (False, True)
+    assert first.receipt.body["question"] == f"{question('age >= 18')};\n{question('age < 18')}"
+    assert survey.quote([FIRST, SECOND], epsilon="0.2", params={"low": 18, "1": 65}).refusal == ""
 
 
 def test_a_refused_parameter_charges_nothing(survey: Curator) -> None:
@@ -154,3 +233,19 @@ def test_parameters_on_the_command_line(tmp_path: Any, monkeypatch: pytest.Monke
     assert missing.exit_code == 1
     assert "--param 1=18" in missing.stderr
     assert run(*asked, "--param", "ward").exit_code == 2
+
+
+def test_parameters_of_a_file_of_questions(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    built(tmp_path)
+    text = "SELECT COUNT(*) AS n FROM patients WHERE ward = {0}; SELECT AVG(weight) AS w FROM patients WHERE ward = {0}"
+    (tmp_path / "q.sql").write_text(text.format(":ward"))
+    (tmp_path / "r.sql").write_text(text.format("'north'"))
+    done = run("ask", "--file", "q.sql", "-e", "0.1", "--param", "ward=north")
+    assert done.exit_code == 0, done.stderr
+    again = run("ask", "--file", "r.sql", "-e", "0.1")
+    assert again.exit_code == 0
+    assert again.stdout.count("given again: charged nothing") == 2
+    missing = run("ask", "--file", "q.sql", "-e", "0.1")
+    assert missing.exit_code == 1
+    assert "--param age=18" in missing.stderr

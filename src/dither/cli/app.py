@@ -208,6 +208,12 @@ Margin = Annotated[
 Of = Annotated[str | None, typer.Option("--of", help="Number that a --margin in percent is a share of, such as 12000.")]
 Confidence = Annotated[str, typer.Option(help="Confidence of the margins.")]
 Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Number of rows to assume for the margins of means.")]
+Consistent = Annotated[
+    bool,
+    typer.Option(
+        "--consistent", help="Make counts whole, not negative and adding up, for publication. Free; their margins grow."
+    ),
+]
 LeftOut = Annotated[
     bool | None,
     typer.Option(

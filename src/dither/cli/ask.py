@@ -15,6 +15,7 @@ from dither.cli.app import (
     Analyst,
     Catalog,
     Confidence,
+    Consistent,
     Delta,
     Epsilon,
     File,
@@ -129,6 +130,7 @@ def _ask(
     weights: Weights = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise if the question was answered before.")] = False,
     free: Annotated[bool, typer.Option("--free", help="Compute it from stored answers, if it follows from them.")] = False,
+    consistent: Consistent = False,
     form: Form = None,
     out: Out = None,
     receipt: Annotated[Path | None, typer.Option(help="Write the signed receipt to this file (JSON).")] = None,
@@ -171,6 +173,8 @@ def _ask(
             free=free,
         )
         left = standing(survey, analyst)
+    if consistent:
+        answer = answer.consistent()
     charged = "nothing, it was given again" if answer.replayed else "nothing, it is free" if free else answer.price
     if receipt is not None:
         with output.reporting_charge(receipt, charged):

@@ -163,13 +163,41 @@ def _check_data(catalog: Path, form: Report) -> None:
         raise typer.Exit(1)
 
 
+def _declared_columns(context: typer.Context) -> list[tuple[str, str]]:
+    """Returns the (table, column) about people that the catalog file declares; none if it cannot be read. Opens no data."""
+    from dither.catalog.file import read
+
+    try:
+        tables = read(context.params.get("catalog") or CATALOG).tables
+    except (DitherError, OSError):
+        return []  # a shell shows nothing rather than an error
+    return [(name, column) for name, table in tables.items() if not table.public for column in table.columns]
+
+
+def _complete_column(context: typer.Context, incomplete: str) -> list[str]:
+    """Completes people.income."""
+    return [found for found in map(".".join, _declared_columns(context)) if found.startswith(incomplete)]
+
+
+def _complete_key(context: typer.Context, incomplete: str) -> list[str]:
+    """Completes the name of a column of the same table."""
+    table = str(context.params.get("column") or "").partition(".")[0]
+    return [column for name, column in _declared_columns(context) if column.startswith(incomplete) and table in ("", name)]
+
+
 @app.command("suggest")
 def _suggest(
-    column: Annotated[str, typer.Argument(help="Column to find bounds or values for, such as people.income.")],
+    column: Annotated[
+        str,
+        typer.Argument(help="Column to find bounds or values for, such as people.income.", autocompletion=_complete_column),
+    ],
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Price to pay, such as 0.1.")],
     delta: Delta = None,
     by: Annotated[
-        str | None, typer.Option(help="Key to group by: a column or an expression. Also proposes max_groups.")
+        str | None,
+        typer.Option(
+            help="Key to group by: a column or an expression. Also proposes max_groups.", autocompletion=_complete_key
+        ),
     ] = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,

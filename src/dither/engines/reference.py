@@ -267,7 +267,7 @@ def _seen(window: Window, index: int, peers: list[Any]) -> slice:
     return slice(start, max(start, end))
 
 
-GroupKey = tuple[Key, ...]
+GroupKey = tuple[Any, ...]
 # Chooses the candidates that one unit keeps: (secret, unit, candidates, how many at most) -> candidates.
 Choose = Callable[[bytes, Cell, list[Any], int], list[Any]]
 
@@ -336,7 +336,7 @@ def _members(work: Work, rows: list[Row]) -> dict[GroupKey, Units]:
     members: dict[GroupKey, Units] = {} if work.keys else {(): {}}
     for number, row in enumerate(rows):
         unit = plain(row[UNIT]) if work.by_unit else number
-        key = tuple(as_key(value(row)) for value in keys)
+        key = tuple((plain if work.plain else as_key)(value(row)) for value in keys)
         if unit is None or not _is_known(key, known):
             continue
         members.setdefault(key, {}).setdefault(unit, []).append(row)

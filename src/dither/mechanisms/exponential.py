@@ -25,10 +25,11 @@ from dither.exact.laws.base import Law
 from dither.exact.laws.categorical import Categorical
 from dither.exact.numbers import Number, flag, positive
 from dither.exact.samplers.choice import draw_among, draw_index, draw_run
+from dither.exact.samplers.peak import draw_peak
 from dither.mechanisms import selection
 from dither.mechanisms.base import Example, Mechanism, epsilon_words
 from dither.mechanisms.norms import bound
-from dither.mechanisms.selection import Runs, Scores
+from dither.mechanisms.selection import Peak, Runs, Scores
 from dither.privacy.losses import Curve, Pure
 from dither.privacy.parts import BoundedRange
 
@@ -87,6 +88,9 @@ class Exponential(Mechanism):
             selection.check_size(int(ends[-1]), self.candidates)
             run, place = draw_run(exact.scores, exact.counts, self._weight)
             return self.outcome(int(ends[run] - exact.counts[run]) + place)
+        if isinstance(exact, Peak):
+            selection.check_size(exact.count, self.candidates)
+            return self.outcome(draw_peak(exact.start, exact.slope, exact.count, self._weight))
         if isinstance(exact, np.ndarray):
             array = selection.whole_array(exact)
             selection.check_size(len(array), self.candidates)
@@ -151,6 +155,7 @@ class Exponential(Mechanism):
                 cls(epsilon=2, sensitivity="1/2"), (Fraction(1, 3), 1000), ((Fraction(5, 6), Fraction(1999, 2)), (0, 1000))
             ),
             Example(cls(epsilon=1, sensitivity=2), _runs((3, 4), (0, 1), (-2, 2)), (_runs((1, 4), (2, 1), (-4, 2)),)),
+            Example(cls(epsilon=1, sensitivity=2), Peak(-5, 3, 4), (Peak(-6, 3, 4), Peak(-7, 3, 4), Peak(-3, 3, 4))),
         )
 
 

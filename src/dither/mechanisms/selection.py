@@ -1,7 +1,8 @@
 """Reads the scores of a selection. Checks type and shape, never values.
 
 Scores are whole numbers or Fractions, in a sequence or in an integer array. Neighbouring candidates of equal score may be
-given as runs: the mechanism chooses among all their members. `weight(epsilon, sensitivity, monotone)` is
+given as runs: the mechanism chooses among all their members. Scores that rise and fall along a line are given as a peak, for
+any number of candidates. `weight(epsilon, sensitivity, monotone)` is
 how strongly a score counts: a score may move up while another moves down, so the distance between two scores
 moves by 2 * sensitivity, or by `sensitivity` if all scores of neighbours move the same way (monotone).
 """
@@ -44,7 +45,30 @@ class Runs:
         return np.repeat(self.scores, self.counts)
 
 
-Scores = Sequence[int | Fraction] | NDArray[np.integer[Any]] | Runs
+@dataclass(frozen=True)
+class Peak:
+    """Scores of `count` candidates along a line: -|start + slope u| for u = 0, 1, ...
+
+    >>> Peak(-3, 2, 4).expanded()
+    [-3, -1, -1, -3]
+    """
+
+    start: int
+    slope: int
+    count: int
+
+    def __post_init__(self) -> None:
+        if not all(type(each) is int for each in (self.start, self.slope, self.count)) or self.slope < 0 or self.count < 1:
+            raise ArgumentError(
+                "a peak has a whole start, a whole slope of at least 0 and candidates.", fix="give three ints such as 5, 2, 10."
+            )
+
+    def expanded(self) -> list[int]:
+        """Returns one score per candidate."""
+        return [-abs(self.start + self.slope * u) for u in range(self.count)]
+
+
+Scores = Sequence[int | Fraction] | NDArray[np.integer[Any]] | Runs | Peak
 
 
 def labels(candidates: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None:
@@ -60,7 +84,7 @@ def labels(candidates: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None
 
 def read_scores(scores: Scores, candidates: tuple[Hashable, ...] | None, *, fractions: bool = True) -> list[int | Fraction]:
     """Returns the scores as exact numbers, one per candidate."""
-    if isinstance(scores, Runs):
+    if isinstance(scores, (Runs, Peak)):
         scores = scores.expanded()
     if isinstance(scores, np.ndarray):
         exact = whole_array(scores).tolist()

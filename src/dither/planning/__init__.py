@@ -7,7 +7,7 @@
     releases/    one file per kind of release: how it is measured, hidden and read
     margins      the reach of weighted sums of noise
     outputs      noise added, the finished table, its margins, and the plan in words
-    outer        the SELECTs around a question, computed from its noisy table; symbols: their margins
+    outer        the SELECTs around a question, computed from its noisy table (rows, folds, windows); symbols: their margins
     consistent   counts that are whole, not negative and add up, on request
     records      the identity of a question, and stored answers as text
     program      what is charged as one

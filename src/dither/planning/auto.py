@@ -46,7 +46,8 @@ from dither.query.work import Work
 SHARE = Fraction(1, 10)  # of epsilon, for the histogram
 MOST_ROWS, MOST_GROUPS = 256, 64  # the largest candidates where the catalog has no caps
 MOST_CANDIDATES = 64
-_LIKELY, _CERTAIN = 2.0, 4.0  # standard deviations of noise that the people in a class and beyond must exceed
+_LIKELY, _CERTAIN = 2.5, 4.0  # standard deviations of noise that people must exceed: in a window of classes, in one bin
+_WINDOWS = (1, 2, 4)  # classes that are looked at together, besides all that follow
 _LEFT_OUT = 3.0  # the weight of rows that are left out of a count or a sum, against noise
 _MEAN_LEFT_OUT = 0.25  # and of a mean: what is left out resembles the rest
 _ALL = 0.99  # a mean of nothing has no error to compare
@@ -203,17 +204,14 @@ class Auto:
         own = chosen.plans[0]
         question = replace(self.query, max_rows=own.bounding.max_rows, max_groups=own.bounding.max_groups)
         cuts = cuts_of_chosen(question, own.work, self.classes, bounded_groups(own), self.parts)
-        cuts = replace(cuts, smallest=self._smallest(own))
+        cuts = replace(cuts, chosen=self._chosen(own))
         counted = (self.histogram,) if len(cuts.parts) > len(self.parts) else ()
         return replace(chosen, plans=(*chosen.plans, *counted, *self.beside), cuts=cuts)
 
-    def _smallest(self, own: Plan) -> tuple[tuple[str, int], ...]:
-        """Returns the bounds that were chosen and have no smaller candidate."""
-        bounds = (
-            ("max_rows", own.bounding.max_rows, self.listed.rows),
-            ("max_groups", own.bounding.max_groups, self.listed.groups),
-        )
-        return tuple((name, bound) for name, bound, listed in bounds if len(listed) > 1 and bound == listed[0])
+    def _chosen(self, own: Plan) -> tuple[tuple[str, int], ...]:
+        """Returns the bounds that were chosen among several, by name."""
+        lists = (("max_rows", self.listed.rows), ("max_groups", self.listed.groups))
+        return tuple((name, getattr(own.bounding, name)) for name, listed in lists if len(listed) > 1)
 
     @property
     def further(self) -> tuple[tuple[str, str], ...]:
@@ -230,9 +228,7 @@ class Auto:
         chosen = self._shown(self.candidates[self._place(bounds)])
         own, beside = rest[: chosen.own], rest[chosen.own :]
         noisy = [*own, *([counted] if len(chosen.plans) > len(rest) else []), *beside]
-        bounding = chosen.plans[0].bounding
-        parts = (("max_rows", self.listed.rows), ("max_groups", self.listed.groups))
-        named = " and ".join(f"{name} = {getattr(bounding, name)}" for name, each in parts if len(each) > 1)
+        named = " and ".join(f"{name} = {bound}" for name, bound in self._chosen(chosen.plans[0]))
         return chosen, noisy, f"{named}, chosen for {show_percent(SHARE)} of ε"
 
     @cached_property
@@ -346,15 +342,19 @@ def believed(bins: Sequence[Bin], classes: Classes, last: int | None, scale: flo
 def _end(bins: Sequence[Bin], places: Sequence[int], scale: float) -> int:
     """Returns the first class that is not believed to have people, nor those after it.
 
-    From light to heavy, a class is believed if it and all heavier ones together hold more people than noise would show. A
-    class after a gap is believed if noise is out of the question, for all that is beyond or for one bin.
+    From light to heavy, a class is believed if a window of classes that begins with it holds more people than noise would
+    show; after a gap, more than noise would show in any of the classes. So is a bin in which noise is out of the question.
     """
-    beyond = [[each.people for each, at in zip(bins, places, strict=True) if at >= place] for place in range(max(places) + 1)]
-    sizes = [sum(people) / (scale * math.sqrt(2 * len(people))) for people in beyond]  # in standard deviations of noise
-    near = next((place for place, size in enumerate(sizes) if size <= _LIKELY), len(sizes))
-    far = [place + 1 for place, size in enumerate(sizes) if size > _CERTAIN]
-    far += [at + 1 for each, at in zip(bins, places, strict=True) if each.people > scale * (math.log(len(bins)) + _CERTAIN)]
-    return max(near, *far, 0)
+    count = max(places) + 1
+    own = [[each.people for each, at in zip(bins, places, strict=True) if at == place] for place in range(count)]
+    far = [at + 1 for each, at in zip(bins, places, strict=True) if each.people > scale * (math.log(len(bins)) + _CERTAIN)]
+    end = 0
+    for place in range(count):
+        windows = [list(itertools.chain(*own[place : place + width])) for width in (*_WINDOWS, count)]
+        size = max(sum(people) / (scale * math.sqrt(2 * len(people))) for people in windows)  # in standard deviations
+        if size > _LIKELY + (math.sqrt(2 * math.log(count)) if place > end else 0):
+            end = place + 1
+    return max(end, *far, 0)
 
 
 def _middles(ends: tuple[int, ...], last: int | None) -> list[float]:

@@ -8,18 +8,22 @@ sums, means and quantiles stay as they are.
 It is post-processing, and free. Margins: the truth lies within the margin of the noisy count, and is not negative. The new
 margin is the distance to the farther end of that interval, so it holds with the same confidence. It is wider where a count was
 moved; what is computed from counts has none. Counts near 0 come out larger on average, and large ones smaller.
+
+Where tables are put together (grouping sets, UNION), each is made consistent by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from dither.planning.intervals import is_number
-from dither.planning.outer import Group
-from dither.planning.outputs import AsRead, Noisy, Table, Value, outputs, table
+from dither.planning.outputs import AsRead, Noisy, Output, Table, Value, outputs, table
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Reading
+from dither.planning.rows import Group, Source
 from dither.query.nodes import FUNCTIONS
 
 
@@ -78,7 +82,7 @@ def consistent_margins(
     plan: Plan, noisy: Noisy, shown: Table, plain: dict[str, list[float | None]], confidence: Fraction
 ) -> dict[str, list[float | None]]:
     """Returns the margins of a consistent table. `plain`: the margins of the same columns as they were released."""
-    columns, moved = outputs(plan), counts(plan, noisy)
+    margins = Consistent(plan, noisy, confidence)
     result: dict[str, list[float | None]] = {}
     for column, name in enumerate(shown.columns):
         if name not in plain:
@@ -86,21 +90,39 @@ def consistent_margins(
         result[name] = []
         for place, row in enumerate(shown.rows):
             source = shown.sources[place][column] if plan.query.above else Group(column, shown.places[place])
-            output = columns[source.output] if isinstance(source, Group) else None
-            if not isinstance(output, AsRead) or not isinstance(source, Group):
-                result[name].append(None)
-            elif output.reading.name in moved:
-                result[name].append(_around(plan, noisy, output, source.place, row[column], confidence))
-            else:
-                wide = output.margins(plan, noisy, {source.place: row[column]}, confidence)
-                result[name].append(wide[source.place])
+            result[name].append(margins.of(source, row[column]))
     return result
 
 
-def _around(plan: Plan, noisy: Noisy, output: AsRead, place: int, value: Value, confidence: Fraction) -> float | None:
-    """Returns how far a consistent count may be from the truth: the farther end of the noisy count's interval above 0."""
-    noisy_value = output.reading.values(plan.noises, noisy.cells)[place]
-    wide = output.reading.margins(plan.noises, noisy.cells, confidence)[place]
-    if wide is None or not is_number(value) or not is_number(noisy_value):
-        return None
-    return max(noisy_value + wide - value, value - max(noisy_value - wide, 0.0), 0.0)
+@dataclass(frozen=True)
+class Consistent:
+    """The margins of values that are read from the consistent counts of a release."""
+
+    plan: Plan
+    noisy: Noisy
+    confidence: Fraction
+
+    @cached_property
+    def _moved(self) -> dict[str, list[int]]:
+        return counts(self.plan, self.noisy)
+
+    @cached_property
+    def _outputs(self) -> tuple[Output, ...]:
+        return outputs(self.plan)
+
+    def of(self, source: Source | None, value: Value) -> float | None:
+        """Returns the margin of a value; None if it is computed from others."""
+        output = self._outputs[source.output] if isinstance(source, Group) else None
+        if not isinstance(output, AsRead) or not isinstance(source, Group):
+            return None
+        if output.reading.name in self._moved:
+            return self._around(output, source.place, value)
+        return output.margins(self.plan, self.noisy, {source.place: value}, self.confidence)[source.place]
+
+    def _around(self, output: AsRead, place: int, value: Value) -> float | None:
+        """Returns how far a consistent count may be from the truth: the farther end of the noisy count's interval above 0."""
+        noisy_value = output.reading.values(self.plan.noises, self.noisy.cells)[place]
+        wide = output.reading.margins(self.plan.noises, self.noisy.cells, self.confidence)[place]
+        if wide is None or not is_number(value) or not is_number(noisy_value):
+            return None
+        return max(noisy_value + wide - value, value - max(noisy_value - wide, 0.0), 0.0)

@@ -28,19 +28,20 @@ from dither.planning.releases.count import Units
 from dither.planning.releases.keys import MOST_GROUPS
 from dither.planning.sensitivity import Bounding
 from dither.privacy.neighbours import BY_NAME
-from dither.query.nodes import Call, Column, Expression, Literal, Named, Order, Query, grouping_mark
+from dither.query.nodes import Call, Column, Expression, Literal, Named, Outer, Query, grouping_mark
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Group, Sums
 
 
 @dataclass(frozen=True)
 class Levels:
-    """How many plans of a program are grouping sets, and how many of their rows are shown together."""
+    """How many plans of a program are grouping sets, how many of their rows are shown together, and the SELECTs around them."""
 
     count: int
     limit: int | None = None
     offset: int = 0
     together: bool = True  # bounded once, by all keys
+    above: tuple[Outer, ...] = ()
 
 
 def finest(question: Resolved) -> Resolved:
@@ -65,7 +66,7 @@ def levels_of(question: Resolved, catalog: Catalog) -> Levels | None:
     query = question.query
     if not query.sets:
         return None
-    return Levels(len(query.sets), query.limit, query.offset, together(question, catalog))
+    return Levels(len(query.sets), query.limit, query.offset, together(question, catalog), query.above)
 
 
 def together(question: Resolved, catalog: Catalog) -> bool:
@@ -152,11 +153,12 @@ def _filled(query: Query, keys: tuple[Named, ...], values: dict[str, Expression]
         keys=keys,
         outputs=tuple(Named(each.name, _with(each.expression, values)) for each in query.outputs),
         having=None if query.having is None else _with(query.having, values),
-        order=tuple(Order(_with(each.expression, values), each.descending) for each in query.order),
+        order=tuple(replace(each, expression=_with(each.expression, values)) for each in query.order),
         limit=None,
         offset=0,
         sets=(),
         groupings=(),
+        above=(),
     )
 
 

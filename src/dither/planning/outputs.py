@@ -31,15 +31,16 @@ from dither.exact.numbers import show, show_percent, show_rounded
 from dither.planning import forms
 from dither.planning.intervals import divisors, fact, farthest, is_number
 from dither.planning.levels import rolled
-from dither.planning.outer import Group as Cell
-from dither.planning.outer import Row, Source, compute_all, opened
+from dither.planning.outer import compute_all, opened
 from dither.planning.plan import Plan
 from dither.planning.price import Price
 from dither.planning.releases.base import Noise, Reading
 from dither.planning.releases.keys import key_names, keys_to_show
-from dither.planning.symbols import Margins, leaves
+from dither.planning.rows import Group as Cell
+from dither.planning.rows import Row, Source
+from dither.planning.symbols import Margins, Release, leaves
 from dither.query.functions.registry import columns, constant, evaluate_all, evaluator, known
-from dither.query.nodes import Column, Expression
+from dither.query.nodes import Column, Expression, Outer
 from dither.query.work import Group
 
 
@@ -179,6 +180,14 @@ def outputs(plan: Plan) -> tuple[Output, ...]:
     return tuple(_output(output.name, output.expression, keys, readings) for output in plan.query.outputs)
 
 
+def unshown(plan: Plan) -> tuple[Reading, ...]:
+    """Returns the aggregates that are paid for and in no column: they only decide which rows are shown, and their order."""
+    if plan.query.above:
+        return () if any(each.noisy for each in plan.schema) else plan.readings
+    used = frozenset[str]().union(*(columns(each.expression) for each in plan.query.outputs))
+    return tuple(each for each in plan.readings if each.name not in used)
+
+
 def _output(name: str, expression: Expression, keys: set[str], readings: Mapping[str, Reading]) -> Output:
     if isinstance(expression, Column) and expression.name in keys:
         return Output(name, "key")
@@ -197,31 +206,32 @@ def _output(name: str, expression: Expression, keys: set[str], readings: Mapping
 
 def passed_on(plan: Plan) -> dict[str, Output]:
     """Returns the columns of the answer that the question itself has, by their names in the answer."""
-    found = {each.name: each for each in outputs(plan)}
-    for outer in plan.query.above:
-        inside = dict(zip(outer.fields, found.values(), strict=True)) if len(found) == len(outer.fields) else found
-        kept = {each.name: each.expression for each in outer.outputs}
+    own = {each.name: each for each in outputs(plan)}
+    return {name: own[inner] for name, inner in passed_names(plan.query.above, tuple(own)).items()}
+
+
+def passed_names(above: Sequence[Outer], names: Sequence[str]) -> dict[str, str]:
+    """Returns the columns of the last SELECT around a table that are columns of it, with their names there."""
+    found: dict[str, str | None] = {name: name for name in names}
+    for outer in above:
+        inside = dict(zip(outer.fields, found.values(), strict=True))
         keys = {key.name: key.expression for key in outer.keys} if outer.folds is not None else None
-        found = {name: _passed(value, inside, keys) for name, value in kept.items()}
-    return {name: each for name, each in found.items() if each.words}
+        found = {each.name: _passed(each.expression, inside, keys) for each in outer.outputs}
+    return {name: inner for name, inner in found.items() if inner is not None}
 
 
-def _passed(value: Expression, inside: Mapping[str, Output], keys: Mapping[str, Expression] | None) -> Output:
-    """Returns the column that an output passes on, or one without words."""
+def _passed(value: Expression, inside: Mapping[str, str | None], keys: Mapping[str, Expression] | None) -> str | None:
+    """Returns the column that an output passes on."""
     if keys is not None and isinstance(value, Column):
         value = keys.get(value.name, value)
-        return inside.get(value.name, _OTHER) if isinstance(value, Column) and value.name in inside else _OTHER
-    return inside.get(value.name, _OTHER) if isinstance(value, Column) else _OTHER
-
-
-_OTHER = Output("", "")
+    return inside.get(value.name) if isinstance(value, Column) else None
 
 
 def margins(plan: Plan, noisy: Noisy, finished: Table, confidence: Fraction) -> dict[str, list[float | None]]:
     """Returns the margins of each output that depends on aggregates; None where none can be stated."""
     if plan.query.above:
-        around = Margins(plan, noisy, outputs(plan), confidence)
-        every = around.all(finished.sources, finished.rows)
+        around = Margins([Release(plan, noisy, outputs(plan))], confidence)
+        every = around.all(finished.sources, finished.rows, len(plan.schema))
         return {each.name: every[column] for column, each in enumerate(plan.schema) if each.noisy}
     result = {}
     for column, output in enumerate(outputs(plan)):
@@ -330,7 +340,7 @@ def table(plan: Plan, noisy: Noisy, instead: Mapping[str, list[Value]] | None = 
         places = [i for i in places if holds(rows[i]) is True]
     for order in reversed(query.order):
         value = evaluator(order.expression)
-        places = arranged(places, [value(rows[i]) for i in places], order.descending)
+        places = arranged(places, [value(rows[i]) for i in places], order.descending, order.nulls_first)
     places = places[query.offset :]
     if query.limit is not None:
         places = places[: query.limit]
@@ -346,7 +356,7 @@ def _around(plan: Plan, inner: Table) -> Table:
     for place, values in zip(inner.places, inner.rows, strict=True):
         sources = {name: Cell(i, place) for i, name in enumerate(inner.columns) if noisy[i]}
         rows.append(Row(dict(zip(inner.columns, values, strict=True)), dict(sources)))
-    finished = compute_all(plan.query, opened(plan.query, plan.threshold is not None, rows)).rows
+    finished = compute_all(plan.query.above, inner.columns, opened(plan.query, plan.threshold is not None, rows)).rows
     names = tuple(each.name for each in plan.query.above[-1].outputs)
     shown = tuple(tuple(row.values[name] for name in names) for row in finished)
     return Table(names, shown, (), tuple(tuple(row.sources.get(name) for name in names) for row in finished))
@@ -362,11 +372,12 @@ def rows_of(plan: Plan, noisy: Noisy, instead: Mapping[str, list[Value]] | None 
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def arranged(places: Sequence[Any], values: Sequence[Any], descending: bool) -> list[Any]:
-    """Returns the places in the order of their values; NULLs come last."""
+def arranged(places: Sequence[Any], values: Sequence[Any], descending: bool, nulls_first: bool = False) -> list[Any]:
+    """Returns the places in the order of their values; NULLs come last, or first."""
     known = [pair for pair in zip(places, values, strict=True) if pair[1] is not None]
     known.sort(key=lambda pair: _sortable(pair[1]), reverse=descending)
-    return [place for place, _ in known] + [place for place, value in zip(places, values, strict=True) if value is None]
+    unknown = [place for place, value in zip(places, values, strict=True) if value is None]
+    return [*unknown, *(place for place, _ in known)] if nulls_first else [*(place for place, _ in known), *unknown]
 
 
 def _sortable(value: Any) -> Any:
@@ -398,6 +409,9 @@ def explain(
     lines += [(f"  {output.name}", output.explain(plan, rows, confidence)) for output in outputs(plan)]
     if plan.query.above:
         lines.append(("then", f"{', '.join(each.name for each in plan.schema)}: computed from these numbers, free"))
+    if hidden := unshown(plan):
+        texts = [f"{each.title} {each.expected(plan.noises, rows, confidence)}" for each in hidden]
+        lines.append(("not shown", f"{', '.join(texts)}: paid for; decides which rows are shown, or their order"))
     lines.append(
         ("margins", f"hold for each number with {show_percent(confidence)} confidence, clipping and bounding not included")
     )

@@ -20,13 +20,14 @@ from dither.planning.outer import compute_all, opened
 from dither.planning.price import Price, choose
 from dither.planning.releases.base import Clipped, Collection, Noise, Note, Reading, collect
 from dither.planning.releases.keys import public_keys
+from dither.planning.rows import Rows
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total
 from dither.privacy.neighbours import BY_NAME, AddRemove, Replace
 from dither.query.functions.base import Facts
 from dither.query.functions.registry import columns, known
-from dither.query.nodes import PerUnit, Query, Relation, WithinUnit, sources
-from dither.query.outer import resolve_outer
+from dither.query.nodes import Outer, PerUnit, Query, Relation, WithinUnit, sources
+from dither.query.outer import resolve_above
 from dither.query.resolve.aggregates import short
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Work
@@ -63,20 +64,21 @@ def schema(
     noisy = {reading.name for reading in readings}
     each = [(known(output.expression, scope), columns(output.expression)) for output in query.outputs]
     fields = tuple(_field(output.name, *one, noisy, long) for output, one in zip(query.outputs, each, strict=True))
-    return _around(query, [facts for facts, _ in each], fields, known_keys is None and bool(keys)) if query.above else fields
+    if not query.above:
+        return fields
+    return fields_around(query.above, [facts for facts, _ in each], fields, opened(query, known_keys is None and bool(keys)))
 
 
-def _around(query: Query, facts: Sequence[Facts], fields: Sequence[Field], hidden: bool) -> tuple[Field, ...]:
-    """Returns the columns of the last SELECT around the question. `hidden`: small groups are not shown."""
-    found = tuple(facts)
-    for outer in query.above:
-        found = resolve_outer(outer, found)[1]
-    noisy, long = compute_all(query, opened(query, hidden)).noisy, any(field.long for field in fields)
+def fields_around(above: Sequence[Outer], facts: Sequence[Facts], fields: Sequence[Field], table: Rows) -> tuple[Field, ...]:
+    """Returns the columns of the last SELECT around a noisy table with these columns, which may lack its rows."""
+    found = resolve_above(above, facts)[1]
+    noisy = compute_all(above, [field.name for field in fields], table).noisy
+    long = any(field.long for field in fields)
     return tuple(
         Field(
             each.name, "text" if one.kind == "null" else one.kind, each.name in noisy, one.nullable, long and one.kind == "int"
         )
-        for each, one in zip(query.above[-1].outputs, found, strict=True)
+        for each, one in zip(above[-1].outputs, found, strict=True)
     )
 
 

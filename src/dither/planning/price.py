@@ -24,9 +24,11 @@ of one output, and takes half of delta if Gaussian noise needs the other half, e
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from typing import TypeVar
 
 from dither.errors import ArgumentError, QueryError
 from dither.exact.numbers import show
@@ -37,6 +39,7 @@ from dither.planning.sensitivity import Bounding
 from dither.privacy.conversion import largest_rho
 from dither.privacy.losses import ZCDP, Approx, Loss, Pure, total
 
+Built = TypeVar("Built")
 _PARTS = 1000  # shares are whole thousandths of the price, which read well
 
 
@@ -126,7 +129,7 @@ def with_geometric(releases: Sequence[Release], bounding: Bounding, price: Price
     parts = shares(price.epsilon, [1.0, *weights] if discover else weights)
     threshold = _threshold(parts[0], price.delta, bounding) if discover else None
     noises = tuple(
-        release.pure(epsilon, bounding) for release, epsilon in zip(releases, parts[1:] if discover else parts, strict=True)
+        _pure(release, epsilon, bounding) for release, epsilon in zip(releases, parts[1:] if discover else parts, strict=True)
     )
     losses: list[Loss] = [noise.loss for noise in noises]
     return Choice(noises, threshold, total([*losses, threshold.loss()] if threshold else losses))
@@ -140,7 +143,7 @@ def with_gaussian(releases: Sequence[Release], bounding: Bounding, price: Price,
     parts = shares(price.epsilon, [*weights, 1.0] if discover else weights)
     delta = _smooth_delta(price, discover)
     noises = {id(noise.of): noise for noise in _smooth(smooth, parts[0], delta, bounding)}
-    noises |= {id(d): d.pure(part, bounding) for d, part in zip(picks, parts[1:], strict=False)}
+    noises |= {id(d): _pure(d, part, bounding) for d, part in zip(picks, parts[1:], strict=False)}
     threshold = _threshold(parts[-1], delta, bounding) if discover else None
     together = Approx(parts[0], delta)
     losses: list[Loss] = [together, *(noises[id(d)].loss for d in picks), *([threshold.loss()] if threshold else [])]
@@ -164,4 +167,25 @@ def _smooth(releases: Sequence[Release], epsilon: Fraction, delta: Fraction, bou
 
 def _threshold(epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Threshold:
     keys = bounding.max_groups * bounding.neighbours.changes
-    return Threshold(epsilon=epsilon, delta=delta, keys_per_unit=keys)
+    build = partial(Threshold, epsilon=epsilon, delta=delta, keys_per_unit=keys)
+    return _in_range(build, "groups that are found in the data", epsilon / keys)
+
+
+def _pure(release: Release, epsilon: Fraction, bounding: Bounding) -> Noise:
+    def build() -> Noise:
+        noise = release.pure(epsilon, bounding)
+        total([noise.loss])  # its price has a range too
+        return noise
+
+    return _in_range(build, release.words, epsilon / bounding.max_groups)
+
+
+def _in_range(build: Callable[[], Built], words: str, each: Fraction) -> Built:
+    """Builds a mechanism. Refuses a price for which it has no exact noise, in the words of the question."""
+    try:
+        return build()
+    except ArgumentError:
+        off, fix = (
+            ("small", "spend a smaller epsilon") if each > 1 else ("large", "spend a larger epsilon, or declare smaller bounds")
+        )
+        raise QueryError(f"The noise for the {words} is out of range: it is too {off} to be drawn.", fix=f"{fix}.") from None

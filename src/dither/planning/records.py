@@ -19,7 +19,7 @@ import datetime
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -161,6 +161,20 @@ class Forms:
     source: Relation
     unit: str | None
     expressions: Mapping[Expression, Expression]
+    spelled: dict[int, Any] = field(default_factory=dict, compare=False)  # encoded forms by id, each encoded once
+
+    def encode(self, written: Expression) -> Any:
+        """Encodes the normal form of an expression."""
+        return self._encode(self.expressions[written])
+
+    def _encode(self, node: Expression) -> Any:
+        if id(node) not in self.spelled:
+            self.spelled[id(node)] = self._encode_call(node) if isinstance(node, Call) else encode(node)
+        return self.spelled[id(node)]
+
+    def _encode_call(self, node: Call) -> Any:
+        tag, names = NODES[Call]
+        return {"is": tag, names["name"]: node.name, names["arguments"]: [self._encode(each) for each in node.arguments]}
 
     @classmethod
     def of(cls, plan: Plan) -> Forms:
@@ -238,15 +252,15 @@ def encode(value: Any, forms: Forms | None = None) -> Any:
     if isinstance(value, tuple):
         return [encode(each, forms) for each in value]
     if forms is not None and isinstance(value, (Column, Call, Literal)):
-        return encode(forms.expressions[value])
+        return forms.encode(value)
     if isinstance(value, Literal):
         return _constant(value.value)
     if type(value) not in NODES:
         raise TypeError(f"a question holds a {type(value).__name__}, which has no spelling")
     tag, names = NODES[type(value)]
-    parts = {field: getattr(value, field) for field in names}
-    told = {field: part for field, part in parts.items() if part or (type(value), field) not in LATER}
-    return {"is": tag, **{names[field]: encode(part, forms) for field, part in told.items()}}
+    parts = {name: getattr(value, name) for name in names}
+    told = {name: part for name, part in parts.items() if part or (type(value), name) not in LATER}
+    return {"is": tag, **{names[name]: encode(part, forms) for name, part in told.items()}}
 
 
 def _constant(value: Any) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
     ε ─▶ a share for each question ─▶ a plan for each ─▶ one charge, one release, one stored answer
 
-The price is the total. It is divided evenly, or in proportion to public weights. Even shares are best where all questions weigh
+The price is the total. It is divided evenly, or in proportion to public weights; the share of a UNION in a list is divided
+evenly over its parts. Even shares are best where all questions weigh
 the same: the sum of w_i / epsilon_i^2 under a fixed sum of epsilon_i is smallest at shares in proportion to w_i^(1/3).
 
 The charge is the composition of the parts: epsilons, deltas and rhos add up, whatever the parts are. Equal questions are one
@@ -122,20 +123,33 @@ class Several:
         return found
 
 
+@dataclass(frozen=True)
+class Asked:
+    """One of several questions: the private questions that its answer is put together from, and its text."""
+
+    queries: Sequence[Resolved]
+    text: str
+
+
 def plan_several(
-    queries: Sequence[Resolved], texts: Sequence[str], terms: Terms, weights: Sequence[Number] | None, plan: Plans, name: str
+    asked: Sequence[Asked], terms: Terms, weights: Sequence[Number] | None, plan: Plans, name: str = "Question"
 ) -> Several:
-    """Plans questions at one price. `name`: what a refusal calls each of them.
+    """Plans questions at one price. A question of several parts divides its share evenly over them. `name`: what a refusal
+    calls each question, or each part of the only one.
 
     With a margin there is nothing to divide: each question gets the smallest price that gives it the margin.
     """
-    wanted = _weights(weights, len(queries), terms)
+    shared = zip(_weights(weights, len(asked), terms), asked, strict=True)
+    wanted = [weight / len(each.queries) for weight, each in shared for _ in each.queries]
+    queries = [query for each in asked for query in each.queries]
 
-    def planned(each: Sequence[Terms]) -> list[Batch | Auto]:
-        made = []
-        for place, (query, own, text) in enumerate(zip(queries, each, texts, strict=True), start=1):
-            with refusing(name, place, len(queries)):
-                made.append(plan(query, own, text))
+    def planned(own: Sequence[Terms]) -> list[Batch | Auto]:
+        made: list[Batch | Auto] = []
+        for number, each in enumerate(asked, start=1):
+            for part, query in enumerate(each.queries, start=1):
+                place, count = (number, len(asked)) if name == "Question" else (part, len(each.queries))
+                with refusing(name, place, count):
+                    made.append(plan(query, own[len(made)], each.text))
         return made
 
     if terms.margin is not None:
@@ -144,7 +158,8 @@ def plan_several(
     made = planned([_at(terms, even)] * len(queries))
     together: dict[str, Fraction] = {}
     for each, weight in zip(made, wanted, strict=True):
-        together[each.identity] = weight if weights is None else together.get(each.identity, Fraction(0)) + weight
+        before = together.get(each.identity, Fraction(0))
+        together[each.identity] = max(weight, before) if weights is None else before + weight
     shares = [together[each.identity] / sum(together.values()) for each in made]
     if any(share != even for share in shares):
         made = planned([_at(terms, share) for share in shares])

@@ -19,8 +19,9 @@ from dither.errors import Fix, Python, QueryError
 from dither.exact.numbers import Number, parse_number
 from dither.query.nodes import Query
 from dither.query.resolve.shapes import next_hop, root
-from dither.query.sql.gate import read_expression
+from dither.query.sql.gate import read_expression, shown_values
 from dither.query.sql.names import matching, similar
+from dither.query.sql.parameters import Params, read_params
 from dither.query.sql.select import question
 from dither.query.sql.subqueries import new_context
 
@@ -170,24 +171,33 @@ class FluentQuestion:
     tree: exp.Select = field(compare=False)
     base: str
 
-    def where(self, condition: str) -> FluentQuestion:
-        """Keeps rows for which the condition is true; several conditions are joined by AND."""
-        after, tree = self._read('.where("', condition, '")')
+    def where(self, condition: str, *, params: Params | None = None) -> FluentQuestion:
+        """Keeps rows for which the condition is true; several conditions are joined by AND. `params`: the values of ?, $1 and
+        :name in it."""
+        after, tree = self._read('.where("', condition, '")', params or {})
         old = after.tree.args.get("where")
         after.tree.set("where", exp.Where(this=tree if old is None else exp.And(this=old.this, expression=tree)))
         return after
 
     def join(
-        self, table: str, *, on: str | None = None, using: str | None = None, how: str = "inner", alias: str | None = None
+        self,
+        table: str,
+        *,
+        on: str | None = None,
+        using: str | None = None,
+        how: str = "inner",
+        alias: str | None = None,
+        params: Params | None = None,
     ) -> FluentQuestion:
-        """Joins a table on a condition or on a shared column. how: "inner", "left" or "right"."""
+        """Joins a table on a condition or on a shared column. how: "inner", "left" or "right". `params`: the values of ?, $1
+        and :name in `on`."""
         if not isinstance(how, str) or how not in ("inner", "left", "right"):
             raise QueryError("how is not a known join.", fix=Fix('write {how}, "left" or "right".', how="inner"))
         named = _table(table, alias)
         if (on is None) == (using is None):
             raise QueryError("A join needs either on or using.", fix=Fix("write {on} or {using}.", on="a.x = b.x", using="x"))
         if on is not None:
-            after, condition = self._read(f'.join("{table}", on="', on, '")')
+            after, condition = self._read(f'.join("{table}", on="', on, '")', params or {})
             joined = exp.Join(this=named, on=condition)
         else:
             both = exp.to_identifier(_text(using, "using"))
@@ -252,9 +262,9 @@ class FluentQuestion:
         after.tree.set("group", exp.Group(expressions=[key.copy()]))
         return after
 
-    def having(self, condition: str) -> FluentQuestion:
-        """Keeps groups whose noisy numbers satisfy the condition."""
-        after, tree = self._read('.having("', condition, '")')
+    def having(self, condition: str, *, params: Params | None = None) -> FluentQuestion:
+        """Keeps groups whose noisy numbers satisfy the condition. `params`: the values of ?, $1 and :name in it."""
+        after, tree = self._read('.having("', condition, '")', params or {})
         old = after.tree.args.get("having")
         after.tree.set("having", exp.Having(this=tree if old is None else exp.And(this=old.this, expression=tree)))
         return after
@@ -332,9 +342,12 @@ class FluentQuestion:
             call = exp.Filter(this=call, expression=exp.Where(this=condition))
         return after, call
 
-    def _read(self, before: str, piece: str, behind: str) -> tuple[FluentQuestion, exp.Expr]:
+    def _read(self, before: str, piece: str, behind: str, params: Params | None = None) -> tuple[FluentQuestion, exp.Expr]:
         """Parses a piece of text. Returns the question with one more line, and the tree with its spans on that line."""
-        tree = read_expression(_text(piece, "this"))
+        values = None if params is None else read_params(params)
+        tree = read_expression(_text(piece, "this"), values)
+        if values:
+            behind = f"{behind[:1]}, params={shown_values(piece, values)}{behind[1:]}"
         offset = len(self.text) + 1 + len(before)
         for node in tree.walk():
             if "start" in node.meta:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 ROWS, VALUES, UNITS, NUMBERS, CONDITIONS = "rows", "values", "units", "numbers", "conditions"
 LABELS = "labels"
@@ -250,6 +251,8 @@ class PerUnit:
     keys: tuple[Named, ...]
     aggregates: tuple[Aggregate, ...]
     span: Span = field(default=None, compare=False)
+    alone: str = field(default="", compare=False, repr=False)  # the subquery in SQL, for refusals; "" if it is long
+    within: str = field(default="", compare=False, repr=False)  # of IN: the condition for one person, with {unit} for the unit
 
 
 @dataclass(frozen=True)
@@ -372,10 +375,11 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Order:
-    """Sorts the noisy result by an output expression."""
+    """Sorts the noisy result by an output expression. NULLs come last, or first if `nulls_first`."""
 
     expression: Expression
     descending: bool = False
+    nulls_first: bool = False
 
 
 def grouping_mark(number: int) -> str:
@@ -385,16 +389,24 @@ def grouping_mark(number: int) -> str:
 
 @dataclass(frozen=True)
 class Frame:
-    """ROWS BETWEEN start AND end, counted from the current row (-2: 2 PRECEDING). None: UNBOUNDED."""
+    """ROWS BETWEEN start AND end, counted from the current row (-2: 2 PRECEDING). None: UNBOUNDED.
+
+    `kind`: "rows"; "groups", which counts rows that ORDER BY does not tell apart as one; or "range", which is about values: 0
+    is the value of the current row, and `first` and `last` are the values where a frame with a distance begins and ends.
+    """
 
     start: int | None
     end: int | None
+    kind: str = "rows"
+    first: Expression | None = None
+    last: Expression | None = None
 
 
 @dataclass(frozen=True)
 class Across:
     """An aggregate or a window function. Without `frame` and with `order`, the frame ends with the peers of the current row;
-    without both it is the whole partition. An aggregate of a group has neither partition nor order."""
+    without both it is the whole partition. An aggregate of a group has neither partition nor order. `skips_nulls`: rows where
+    the argument is NULL are passed over (IGNORE NULLS)."""
 
     name: str
     function: str
@@ -403,6 +415,7 @@ class Across:
     partition: tuple[Expression, ...] = ()
     order: tuple[Order, ...] = ()
     frame: Frame | None = None
+    skips_nulls: bool = False
     span: Span = field(default=None, compare=False)
 
     @property
@@ -412,11 +425,46 @@ class Across:
 
 
 @dataclass(frozen=True)
+class Found:
+    """What public tables hold for a Lookup: its items, by the values that they are equated with, and its value without rows."""
+
+    items: Mapping[tuple[Any, ...], frozenset[Any]]
+    empty: Any = None
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A subquery over public tables, as a column of a noisy table. Its kind: "value", "in" (IN) or "exists" (EXISTS).
+
+    `equal`: expressions over the noisy row and over `rows` that must be equal. `item`: what it selects, over `rows`, or over
+    `aggregates` if it has them. `listed`: the left side of IN. `order`: ORDER BY ... LIMIT 1. resolve/lookups.py sets `kinds`:
+    those of the right sides of `equal`, and that of `item`. planning/lookups.py reads `found` before anything is charged.
+    """
+
+    name: str
+    kind: str
+    rows: Relation
+    equal: tuple[tuple[Expression, Expression], ...] = ()
+    item: Expression | None = None
+    aggregates: tuple[Aggregate, ...] = ()
+    listed: Expression | None = None
+    order: tuple[Order, ...] = ()
+    span: Span = field(default=None, compare=False)
+    kinds: tuple[str, ...] = ()
+    found: Found | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def outside(self) -> tuple[Expression, ...]:
+        """What it reads of the noisy row."""
+        return (*(left for left, _ in self.equal), *(() if self.listed is None else (self.listed,)))
+
+
+@dataclass(frozen=True)
 class Outer:
     """SELECT [DISTINCT] outputs FROM noisy WHERE where GROUP BY keys HAVING having QUALIFY qualify ORDER BY order LIMIT limit.
 
     `folds` is None without GROUP BY and aggregates. Each window may read the windows before it. `fields` are the columns it
-    reads, by the names in `where`, `keys` and arguments.
+    reads, by the names in `where`, `keys` and arguments; `lookups` are further columns, made from these and public tables.
     """
 
     fields: tuple[str, ...]
@@ -431,6 +479,7 @@ class Outer:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    lookups: tuple[Lookup, ...] = ()
 
 
 @dataclass(frozen=True)

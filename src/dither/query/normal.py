@@ -81,8 +81,9 @@ class Form:
     aliases: tuple[tuple[str, str], ...] = ()  # (old, new) aliases of tables whose columns are all visible
 
     def expressions(self, written: Iterable[Expression]) -> dict[Expression, Expression]:
-        """Maps expressions over the old relation to their normal forms."""
-        return {each: _expression(each, self) for each in written}
+        """Maps expressions over the old relation to their normal forms. A part that many of them share is formed once."""
+        listed, known = list(written), dict[int, Expression]()  # by id: the list keeps them alive
+        return {each: _expression(each, self, known) for each in listed}
 
     def column(self, name: str) -> str:
         """Returns the new name of a column."""
@@ -221,12 +222,20 @@ def _columns(expressions: Iterable[Expression | None]) -> frozenset[str]:
 # --- expressions ------------------------------------------------------------------------------------------------
 
 
-def _expression(node: Expression, source: Form) -> Expression:
+def _expression(node: Expression, source: Form, known: dict[int, Expression] | None = None) -> Expression:
     if isinstance(node, Literal):
         return node
     if isinstance(node, Column):
         return replace(node, name=source.column(node.name))
-    arguments = [_expression(argument, source) for argument in node.arguments]
+    if known is None:
+        return _call(node, [_expression(argument, source) for argument in node.arguments])
+    if id(node) not in known:
+        known[id(node)] = _call(node, [_expression(argument, source, known) for argument in node.arguments])
+    return known[id(node)]
+
+
+def _call(node: Call, arguments: list[Expression]) -> Expression:
+    """Returns the form of a call with these arguments."""
     if node.name == "not":
         return _negation(arguments[0], node)
     if node.name in _NEUTRAL:

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either, family
+from dither.query.functions.fitting import fit
 from dither.query.functions.registry import WORDS, check_depth, known, typed
-from dither.query.nodes import Across, Call, Expression, Named, Order, Outer
+from dither.query.nodes import Across, Call, Expression, Frame, Lookup, Named, Order, Outer
 
 NUMBER, ANY, WHOLE = "number", "any", "whole"
 
@@ -69,14 +70,28 @@ KINDS: Mapping[str, Kind] = {
 BY_WORD: Mapping[str, str] = {word: name for name, kind in KINDS.items() for word in kind.words}
 
 
+def resolve_above(above: Sequence[Outer], columns: Sequence[Facts]) -> tuple[tuple[Outer, ...], tuple[Facts, ...]]:
+    """Checks and types SELECTs around a table with these columns, the innermost first. Returns them with the facts of the last
+    one's outputs."""
+    resolved, found = [], tuple(columns)
+    for outer in above:
+        checked, found = resolve_outer(outer, found)
+        resolved.append(checked)
+    return tuple(resolved), found
+
+
 def resolve_outer(outer: Outer, columns: Sequence[Facts]) -> tuple[Outer, tuple[Facts, ...]]:
     """Checks and types an Outer over a table with these columns. Returns it with the facts of its outputs."""
     scope = dict(zip(outer.fields, columns, strict=True))
+    lookups = []
+    for lookup in outer.lookups:
+        checked, scope[lookup.name] = _looked_up(lookup, scope)
+        lookups.append(checked)
     where = _condition(outer.where, scope, "WHERE")
-    keys = tuple(Named(key.name, typed(key.expression, scope)) for key in outer.keys)
+    keys = _named(outer.keys, scope)
     folds = None
     if outer.folds is not None:
-        inside, scope = scope, {key.name: facts(key.expression, scope) for key in outer.keys}
+        inside, scope = scope, {key.name: facts(key.expression, scope) for key in keys}
         folds = tuple(_across(each, inside) for each in outer.folds)
         scope |= {each.name: result(each, inside) for each in folds}
     having = _condition(outer.having, scope, "HAVING")
@@ -85,10 +100,11 @@ def resolve_outer(outer: Outer, columns: Sequence[Facts]) -> tuple[Outer, tuple[
         windows.append(_across(each, scope))
         scope[each.name] = result(windows[-1], scope)
     qualify = _condition(outer.qualify, scope, "QUALIFY")
-    found = tuple(facts(each.expression, scope).without_domain() for each in outer.outputs)
+    outputs = _named(outer.outputs, scope)
+    found = tuple(facts(each.expression, scope).without_domain() for each in outputs)
     resolved = replace(
         outer,
-        outputs=tuple(Named(each.name, typed(each.expression, scope)) for each in outer.outputs),
+        outputs=outputs,
         where=where,
         keys=keys,
         folds=folds,
@@ -96,6 +112,7 @@ def resolve_outer(outer: Outer, columns: Sequence[Facts]) -> tuple[Outer, tuple[
         windows=tuple(windows),
         qualify=qualify,
         order=_typed_order(outer.order, scope),
+        lookups=tuple(lookups),
     )
     return resolved, found
 
@@ -118,8 +135,18 @@ def result(across: Across, scope: Mapping[str, Facts]) -> Facts:
     return Facts(either(chosen, nullable=True).kind, nullable=True, whole=all(each.whole for each in chosen))
 
 
+def _fitted(expression: Expression, scope: Mapping[str, Facts]) -> Expression:
+    """Returns the expression in the functions that its kinds ask for, checked and typed."""
+    return typed(fit(expression, scope), scope)
+
+
+def _named(named: Sequence[Named], scope: Mapping[str, Facts]) -> tuple[Named, ...]:
+    return tuple(Named(each.name, _fitted(each.expression, scope)) for each in named)
+
+
 def _across(across: Across, scope: Mapping[str, Facts]) -> Across:
     kind = KINDS[across.function]
+    across = replace(across, arguments=tuple(fit(each, scope) for each in across.arguments))
     given = [facts(each, scope) for each in across.arguments]
     word = kind.words[0] if kind.words else "COUNT"
     for written, one, takes in zip(across.arguments, given, kind.takes, strict=False):
@@ -133,26 +160,60 @@ def _across(across: Across, scope: Mapping[str, Facts]) -> Across:
             raise QueryError(what, span=across.span, fix="give the default the kind of the first argument.")
         pair = typed(Call("coalesce", (arguments[0], arguments[2]), across.span), scope)
         arguments = (pair.arguments[0], arguments[1], pair.arguments[1]) if isinstance(pair, Call) else arguments
-    for each in across.partition:
-        facts(each, scope)
     return replace(
         across,
+        frame=_frame(across, scope),
         arguments=arguments,
         where=_condition(across.where, scope, "FILTER"),
-        partition=tuple(typed(each, scope) for each in across.partition),
+        partition=tuple(_fitted(each, scope) for each in across.partition),
         order=_typed_order(across.order, scope),
     )
 
 
+def _frame(across: Across, scope: Mapping[str, Facts]) -> Frame | None:
+    """Checks and types the values at which a frame of RANGE begins and ends."""
+    frame = across.frame
+    if frame is None or frame.kind != "range":
+        return frame
+    for each in (frame.first, frame.last):
+        if each is None:
+            continue
+        ordered = across.order[0].expression
+        if (kind := facts(ordered, scope).kind) not in ("int", "real", "date", "timestamp"):
+            what = f"A distance between values needs numbers or dates to order by, and this is {WORDS[kind]}."
+            raise QueryError(what, span=ordered.span, fix="write ROWS BETWEEN 6 PRECEDING AND CURRENT ROW.")
+        facts(each, scope)
+    first, last = (None if each is None else typed(each, scope) for each in (frame.first, frame.last))
+    return replace(frame, first=first, last=last)
+
+
 def _typed_order(order: Sequence[Order], scope: Mapping[str, Facts]) -> tuple[Order, ...]:
-    return tuple(replace(each, expression=typed(each.expression, scope)) for each in order if facts(each.expression, scope))
+    return tuple(replace(each, expression=_fitted(each.expression, scope)) for each in order)
 
 
 def _condition(condition: Expression | None, scope: Mapping[str, Facts], word: str) -> Expression | None:
     if condition is None:
         return None
+    condition = fit(condition, scope)
     kind = facts(condition, scope).kind
     if family([kind, "bool"]) is None:
         what = f"{word} needs a condition, and this is {WORDS[kind]}."
         raise QueryError(what, span=condition.span, fix="compare it: n > 10.")
     return typed(condition, scope)
+
+
+def _looked_up(node: Lookup, scope: Mapping[str, Facts]) -> tuple[Lookup, Facts]:
+    """Types the noisy side of a lookup over a table with these columns. Returns it with the facts of its column."""
+    left = tuple(_compared(each, scope, kind, node) for (each, _), kind in zip(node.equal, node.kinds, strict=False))
+    equal = tuple((each, right) for each, (_, right) in zip(left, node.equal, strict=True))
+    listed = None if node.listed is None else _compared(node.listed, scope, node.kinds[-1], node)
+    found = Facts(node.kinds[-1]) if node.kind == "value" else Facts("bool", nullable=node.kind == "in")
+    return replace(node, equal=equal, listed=listed), found
+
+
+def _compared(value: Expression, scope: Mapping[str, Facts], kind: str, node: Lookup) -> Expression:
+    own = facts(value, scope).kind
+    if family([own, kind]) is None:
+        what = f"This compares {WORDS[own]} with {WORDS[kind]}, and these cannot be compared."
+        raise QueryError(what, span=value.span or node.span, fix="cast one of the two.")
+    return typed(value, scope)

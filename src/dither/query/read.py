@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dither.catalog.values import Catalog
-from dither.errors import ArgumentError, Fix, Name, Python
+from dither.errors import ArgumentError, Fix, Name, Python, QueryError
 from dither.query.fluent import FluentQuestion
 from dither.query.nodes import Query
+from dither.query.private_forms import with_forms
 from dither.query.resolve.relations import Resolved, resolve
+from dither.query.resolve.union import resolve_results
 from dither.query.show import show_query
-from dither.query.sql.gate import written_out
+from dither.query.sql.gate import parameters, written_out
 from dither.query.sql.parameters import Params, read_params
-from dither.query.sql.select import parse
-from dither.query.sql.union import parse_union
-from dither.query.union import Together
+from dither.query.sql.select import parse, parse_union
+from dither.query.union import Results
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ class WithParams:
 
 
 Question = str | Query | FluentQuestion | WithParams
+_FOR_LISTS = Fix(
+    "give {dict} for :age in all questions, or {list}: one entry for each question.",
+    dict=Python('params={"age": 18}', shell="--param age=18"),
+    list=Python("params=[[18], None]", shell="--param 1=18 for the first ? of each"),
+)
 
 
 def with_params(question: Question, params: Params | None) -> Question:
@@ -37,17 +43,51 @@ def with_params(question: Question, params: Params | None) -> Question:
     if not isinstance(question, str):
         raise ArgumentError(
             "Only SQL text has parameters.",
-            fix=Fix("leave {params} out, and write the values into the question.", params=Name("params")),
+            fix=Fix(
+                "leave {params} out, and give the values where the condition is: {where}.",
+                params=Name("params"),
+                where=Python('.where("age >= ?", params=[18])'),
+            ),
         )
     return WithParams(question, read_params(params))
+
+
+def list_with_params(questions: Sequence[Question], params: Any) -> list[Question]:
+    """Returns the questions of a list with their values. A dict has the values of all questions, by name: each question takes
+    those that it names. A list has one entry for each question: its values, or None."""
+    if isinstance(params, Sequence) and not isinstance(params, (str, bytes)):
+        each = [one is None or (isinstance(one, (Mapping, Sequence)) and not isinstance(one, (str, bytes))) for one in params]
+        if not all(each) or len(each) != len(questions):
+            raise ArgumentError("A list of questions takes a list of values for each of them.", fix=_FOR_LISTS)
+        return [with_params(question, own) for question, own in zip(questions, params, strict=True)]
+    shared = {} if params is None else read_params(params)
+    named = [_names(place, question, shared) for place, question in enumerate(questions, start=1)]
+    spare = [name for name in shared if not any(name in names for names in named)]
+    if spare:
+        raise ArgumentError(f"No question has a parameter {spare[0]}.", fix=_FOR_LISTS)
+    return [
+        WithParams(question, {name: shared[name] for name in names}) if isinstance(question, str) and names else question
+        for question, names in zip(questions, named, strict=True)
+    ]
+
+
+def _names(number: int, question: Question, shared: Mapping[str, Any]) -> set[str]:
+    """Returns the names of a question's parameters; refuses one without a value."""
+    found = parameters(question) if isinstance(question, str) else []
+    for place in found:
+        if place.name not in shared and isinstance(question, str):
+            span = (place.start, place.end + 1)
+            what = f"Question {number}: {question[slice(*span)]} has no value."
+            raise QueryError(what, text=question, span=span, fix=_FOR_LISTS)
+    return {place.name for place in found}
 
 
 def read(question: Question, catalog: Catalog) -> Resolved:
     """The resolved query: names, types, legality, and who the unit is."""
     if isinstance(question, str):
-        return resolve(parse(question, catalog), catalog, question)
+        return _read_text(question, catalog, None)
     if isinstance(question, WithParams):
-        return resolve(parse(question.text, catalog, question.params), catalog, question.text)
+        return _read_text(question.text, catalog, question.params)
     if isinstance(question, FluentQuestion):
         return resolve(question.query, catalog, question.text)
     if isinstance(question, Query):
@@ -58,13 +98,21 @@ def read(question: Question, catalog: Catalog) -> Resolved:
     )
 
 
-def read_union(question: Question, catalog: Catalog) -> tuple[list[Resolved], Together] | None:
-    """The resolved parts of a question that puts private results together, and how; None for other questions."""
+def _read_text(text: str, catalog: Catalog, params: Mapping[str, Any] | None) -> Resolved:
+    """Reads SQL text. A refusal proposes questions that are answered, unless values of parameters would be part of them."""
+    try:
+        return resolve(parse(text, catalog, params), catalog, text)
+    except QueryError as error:
+        raise (error if params else with_forms(error, text, catalog)) from None
+
+
+def read_union(question: Question, catalog: Catalog) -> tuple[list[Resolved], Results] | None:
+    """The resolved questions that a question puts together, and how; None for other questions."""
     params = question.params if isinstance(question, WithParams) else None
     results = parse_union(text_of(question), catalog, params) if isinstance(question, (str, WithParams)) else None
     if results is None:
         return None
-    return [resolve(part, catalog, text_of(question)) for part in results.parts], results.together
+    return resolve_results(results, catalog, text_of(question))
 
 
 def text_of(question: Question) -> str:

@@ -19,6 +19,7 @@ from dither.query.nodes import (
     Filter,
     Join,
     Literal,
+    Lookup,
     Named,
     Order,
     Outer,
@@ -201,7 +202,7 @@ def _ending(query: Query | Outer) -> list[str]:
 
 
 def _order(order: tuple[Order, ...]) -> str:
-    return ", ".join(_node(each.expression) + " desc" * each.descending for each in order)
+    return ", ".join(map(_sort, order))
 
 
 def _outer(outer: Outer) -> list[str]:
@@ -211,7 +212,18 @@ def _outer(outer: Outer) -> list[str]:
     lines += [f"window {show_across(each)}" for each in reversed(outer.windows)]
     if outer.folds is not None:
         lines.append(f"by [{_named(outer.keys)}] {', '.join(map(show_across, outer.folds))}".rstrip())
-    return lines + ([f"where {_node(outer.where)}"] if outer.where is not None else [])
+    lines += [f"where {_node(outer.where)}"] if outer.where is not None else []
+    return lines + [line for each in reversed(outer.lookups) for line in _lookup(each)]
+
+
+def _lookup(node: Lookup) -> list[str]:
+    """Shows a subquery over public tables: look up #public 1 = value regions.area on region = r.name."""
+    selects = ", ".join(show_aggregate(each) for each in node.aggregates)
+    item = "" if node.item is None else f" {_node(node.item)}" + (f" of {selects}" if selects else "")
+    listed = "" if node.listed is None else f" {_node(node.listed)}"
+    on = f" on {_pairs(node.equal)}" if node.equal else ""
+    first = f" first by {_order(node.order)}" if node.order else ""
+    return [f"look up {node.name} = {node.kind}{listed}{item}{on}{first}", *_under(node.rows)]
 
 
 def show_across(node: Across) -> str:
@@ -221,8 +233,10 @@ def show_across(node: Across) -> str:
     parts += [f"by [{', '.join(map(_node, node.partition))}]"] if node.partition else []
     parts += [f"order [{_order(node.order)}]"] if node.order else []
     if node.frame is not None:
-        start, end = ("unbounded" if each is None else str(each) for each in (node.frame.start, node.frame.end))
-        parts.append(f"rows {start} to {end}")
+        ends = ((node.frame.start, node.frame.first), (node.frame.end, node.frame.last))
+        start, end = (_node(at) if at is not None else "unbounded" if by is None else str(by) for by, at in ends)
+        parts.append(f"{node.frame.kind} {start} to {end}")
+    parts += ["ignore nulls"] if node.skips_nulls else []
     return " ".join(parts)
 
 
@@ -273,7 +287,7 @@ def show_window(node: Window) -> str:
     return f"{node.name} = {node.function}({inner}) over ({parts.strip()})"
 
 
-def _sort(key: Sort) -> str:
+def _sort(key: Sort | Order) -> str:
     return _node(key.expression) + " desc" * key.descending + " nulls first" * key.nulls_first
 
 

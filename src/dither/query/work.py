@@ -132,6 +132,7 @@ class Work:
     max_groups: int | None
     measures: tuple[Measure, ...]
     count_units: bool = False  # also return the number of distinct units per group, to select keys
+    plain: bool = False  # keys may be any numbers and moments, as they are: for public tables, whose rows are read, not grouped
     pairs: Pairs | None = field(default=None, compare=False, repr=False)
 
 

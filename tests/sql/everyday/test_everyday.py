@@ -1,6 +1,6 @@
 """Golden questions of everyday SQL: each is planned, answered as DuckDB does at a large ε, and one person moves it by no more
 than was priced. Each file beside this one has `QUESTIONS`, `tables` and `catalog`; and `PLAIN` for questions that DuckDB writes
-in another way."""
+in another way; and `PARAMS` with the values of parameters."""
 
 from __future__ import annotations
 
@@ -44,10 +44,14 @@ def opened(part: ModuleType, without: int | None = None, change: bool = False) -
     return OPEN[-1]
 
 
-def ask(curator: dt.Curator, question: str) -> dt.Answer:
+def values(part: ModuleType, question: str) -> Any:
+    return getattr(part, "PARAMS", {}).get(question)
+
+
+def ask(curator: dt.Curator, question: str, params: Any = None) -> dt.Answer:
     for epsilon in LARGE:
         try:
-            return curator.ask(question, epsilon=epsilon)
+            return curator.ask(question, epsilon=epsilon, params=params)
         except dt.DitherError as error:
             if "out of range" not in str(error):
                 raise
@@ -84,7 +88,7 @@ def ordered(rows: Any, question: str) -> list[tuple[Any, ...]]:
 @pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize(("part", "question"), CASES)
 def test_the_answer_at_a_large_price_is_duckdbs(part: ModuleType, question: str) -> None:
-    answer = ask(opened(part), question)
+    answer = ask(opened(part), question, values(part, question))
     got, right = ordered(answer.rows, question), ordered(plain(part, question), question)
     assert len(got) == len(right), (got, right)
     assert all(same(a, b) for one, two in zip(got, right, strict=True) for a, b in zip(one, two, strict=True)), (got, right)
@@ -92,8 +96,8 @@ def test_the_answer_at_a_large_price_is_duckdbs(part: ModuleType, question: str)
 
 @pytest.mark.parametrize(("part", "question"), CASES)
 def test_the_columns_are_known_before_any_row_is_read(part: ModuleType, question: str) -> None:
-    survey = opened(part)
-    quote, answer = survey.quote(question, epsilon=1), survey.ask(question, epsilon=1)
+    survey, params = opened(part), values(part, question)
+    quote, answer = survey.quote(question, epsilon=1, params=params), survey.ask(question, epsilon=1, params=params)
     assert [field.name for field in quote.schema] == list(answer.columns)
     assert quote.margins().keys() == answer.margins().keys()
     answer.to_arrow(margins=True)
@@ -102,10 +106,11 @@ def test_the_columns_are_known_before_any_row_is_read(part: ModuleType, question
 
 @pytest.mark.parametrize(("part", "question"), CASES)
 def test_one_person_moves_no_more_than_was_priced(part: ModuleType, question: str) -> None:
-    first = observe(opened(part), question)
+    params = values(part, question)
+    first = observe(opened(part), question, params=params)
     without = opened(part, 0)
-    assert complaints(first, observe(without, question)) == []
-    assert leaks(first, observe(without, question, like=first.trace)) == []
+    assert complaints(first, observe(without, question, params=params)) == []
+    assert leaks(first, observe(without, question, like=first.trace, params=params)) == []
 
 
 def test_that_check_can_fail() -> None:

@@ -34,6 +34,7 @@ def survey() -> Iterator[Curator]:
 @pytest.fixture(scope="module")
 def database() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
+        connection.execute("CREATE MACRO bucket(x, width) AS floor(x / width) * width")
         connection.execute("CREATE MACRO clamp(x, low, high) AS least(greatest(x, low), high)")
         for name, frame in frames().items():
             connection.register(name, frame)
@@ -58,7 +59,8 @@ def outcome(survey: Curator, question: str) -> str:
     try:
         survey.quote(question, epsilon=priced(survey, question), left_out=False)
     except dt.QueryError as refused:
-        return f"refused: {refused.what}\n  Fix: {refused.fix}"
+        forms = [f"\n  {words}:\n    {question}" for words, question, _ in refused.forms]
+        return f"refused: {refused.what}\n  Fix: {refused.fix}{''.join(forms)}"
     return "answered"
 
 
@@ -108,6 +110,19 @@ def test_an_answered_standard_text_is_what_duckdb_says(survey: Curator, database
 @pytest.mark.parametrize("name", PRIVATE)
 def test_the_private_form_is_what_duckdb_says(survey: Curator, database: duckdb.DuckDBPyConnection, name: str) -> None:
     assert error(survey, database, PRIVATE[name]) <= CLOSE
+
+
+@pytest.mark.parametrize("name", ["Q3", "Q10", "Q17", "Q18", "Q22"])
+def test_a_refusal_spells_out_questions_that_are_answered(
+    survey: Curator, database: duckdb.DuckDBPyConnection, name: str
+) -> None:
+    """Each form is pasted from the error as people see it."""
+    with pytest.raises(dt.QueryError) as refused:
+        survey.quote(STANDARD[name], epsilon=1)
+    pasted = [line.strip() for line in str(refused.value).splitlines() if line.startswith("      SELECT")]
+    assert len(pasted) == len(refused.value.forms) == 2
+    for form in pasted:
+        assert error(survey, database, form) <= CLOSE
 
 
 def test_that_check_can_fail(survey: Curator, database: duckdb.DuckDBPyConnection) -> None:

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from dither.answer import Answer
 from dither.audit.ourselves.observe import Observation, empty
-from dither.mechanisms import PerCoordinate
+from dither.mechanisms import Exponential, PerCoordinate
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
 from dither.planning.releases.mode import Mode
 from dither.planning.releases.quantile import Choice, Choices
+from dither.planning.releases.quantiles import PLACES, Levels, Node, Part, Several
 from dither.planning.releases.ranks import rank_scores, width_runs
-from dither.query.work import SCALE, Bins, Group
+from dither.query.work import SCALE, Bins, Group, Histogram
 from dither.stacked import Stacked
 
 Pairs = list[tuple[Any, Any]]
@@ -102,6 +103,9 @@ def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
     if isinstance(draft, Mode):
         yield from _modes(noise, pairs, times)
         return
+    if isinstance(draft, Several) and isinstance(noise, Levels):
+        yield from list_moves(draft, noise, pairs, times)
+        return
     if not isinstance(draft, Choice) or not isinstance(noise, Choices):
         raise TypeError("a histogram has bins, and a quantile to be asked for")
     different = [(a, b) for a, b in pairs if a != b]
@@ -111,8 +115,48 @@ def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
         places = _places(draft.grid.steps, a, b)
         first, second = (rank_scores(histogram, draft.p, places) for histogram in (a, b))
         yield Move(f"{draft.words}: scores", int(np.abs(first - second).max()), times * noise.mechanism.sensitivity)
-        yield Move(f"{draft.words}: widths", _widths(draft, noise, a, b, places), times * noise.width.sensitivity)
+        moved = _widths(draft, noise.width, a, b, places)
+        yield Move(f"{draft.words}: widths", moved, times * noise.width.sensitivity)
     yield Move(f"{draft.words}: groups", len(different), noise.times)
+
+
+def list_moves(draft: Several, noise: Levels, pairs: Pairs, times: int) -> Iterator[Move]:
+    """Yields the moves of a list of quantiles: on each level, all parts together as far as one of them was priced for."""
+    different = [(a, b) for a, b in pairs if a != b]
+    for a, b in different:
+        weights = sum(abs(a.get(bin, 0) - b.get(bin, 0)) for bin in a.keys() | b.keys())
+        yield Move(f"{draft.words}: weights", weights, times * draft.rows_per_unit * SCALE)
+        places = _places(draft.grid.steps, a, b)
+        for member, width in zip(draft.members, noise.widths, strict=True):
+            yield Move(f"{member.words}: widths", _widths(member, width, a, b, places), times * width.sensitivity)
+        sides = [Part(Histogram.of(histogram), 0, draft.grid.steps) for histogram in (a, b)]
+        for turn in range(4):
+            moved: dict[tuple[str, int], Fraction] = {}
+            for what, level, share in _levels(noise, draft.root, sides[0], sides[1], places, turn):
+                moved[what, level] = moved.get((what, level), Fraction(0)) + share
+            for (what, level), share in moved.items():
+                yield Move(f"{draft.words}: {what} of level {level + 1}", share, times)
+    yield Move(f"{draft.words}: groups", len(different), noise.times)
+
+
+def _levels(
+    noise: Levels, node: Node, one: Part, two: Part, places: NDArray[np.int64], turn: int
+) -> Iterator[tuple[str, int, Fraction]]:
+    """Yields the moves of each part's scores, as shares of what was priced, if values and cuts were chosen by `turn`: first a
+    value whose weight moved, if there is one, then others."""
+    within = places[(places >= one.low) & (places <= one.high)]
+    first, second = (rank_scores(part.rows, node.p, within) for part in (one, two))
+    yield "values", node.level, int(np.abs(first - second).max()) / noise.values[node.place].sensitivity
+    if node.cuts:
+        moved = [] if turn else [bin for bin in within.tolist() if one.rows.get(bin, 0) != two.rows.get(bin, 0)]
+        value = moved[len(moved) // 2] if moved else int(within[(node.place + turn) * len(within) // (len(noise.values) + 4)])
+        peaks, cut = (one.peak(node.p, value), two.peak(node.p, value)), PLACES * (turn + 1) // 5
+        ends = [abs(abs(x.start + x.slope * u) - abs(y.start + y.slope * u)) for x, y in (peaks,) for u in (0, cut, PLACES)]
+        yield "cuts", node.level, max(ends) / noise.cuts[node.place].sensitivity
+        halves = zip((node.lower, node.upper), one.split(value, cut), two.split(value, cut), strict=True)
+        for child, left, right in halves:
+            if child is not None:
+                yield from _levels(noise, child, left, right, places, turn)
 
 
 def _modes(noise: Noise, pairs: Pairs, times: int) -> Iterator[Move]:
@@ -135,9 +179,9 @@ def _places(steps: int, a: Mapping[int, int], b: Mapping[int, int]) -> NDArray[n
     return np.array(sorted(place for place in found if 0 <= place <= steps), dtype=np.int64)
 
 
-def _widths(draft: Choice, noise: Choices, a: Mapping[int, int], b: Mapping[int, int], places: NDArray[np.int64]) -> int:
+def _widths(draft: Choice, width: Exponential, a: Mapping[int, int], b: Mapping[int, int], places: NDArray[np.int64]) -> int:
     """Returns how far the scores of widths moved, around some of the values that may have been chosen."""
-    steps, slack = draft.grid.steps, draft.slack(noise.width)
+    steps, slack = draft.grid.steps, draft.slack(width)
     sides = (
         [width_runs(histogram, draft.p, int(value), steps, slack).scores.tolist() for histogram in (a, b)]
         for value in places[:: max(1, len(places) // 5)]

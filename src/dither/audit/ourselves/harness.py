@@ -20,6 +20,7 @@ import pyarrow as pa
 import dither as dt
 from dither.audit.ourselves.catalogs import CatalogSetup
 from dither.audit.ourselves.observe import Observation, Trace, observe, open_curator
+from dither.audit.ourselves.spelled import params_of
 from dither.audit.ourselves.survey import Person
 from dither.curator import STEPS, Steps
 from dither.engines.duckdb.frames import readable
@@ -121,6 +122,6 @@ class Harness:
     def is_answerable(self, question: str, price: tuple[Any, Any]) -> bool:
         """Tells whether this question is legal and affordable. Reads no rows."""
         try:
-            return not self.curator.quote(question, *price).refusal
+            return not self.curator.quote(question, *price, params=params_of(question)).refusal
         except dt.DitherError:
             return False

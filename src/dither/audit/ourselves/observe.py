@@ -18,6 +18,7 @@ import numpy as np
 
 import dither as dt
 from dither.answer import Answer
+from dither.audit.ourselves.spelled import params_of
 from dither.curator import STEPS, Steps
 from dither.engines.base import Backend, Engine
 from dither.engines.registry import open_sources
@@ -208,18 +209,20 @@ def observe(
     delta: Any = None,
     key: bytes = KEY,
     like: Trace | None = None,
+    params: Any = None,
     **terms: Any,
 ) -> Observation:
     """Asks with replayed randomness: the engine's secret and all noise are the same for the same key.
 
     `like`: the trace of an earlier run. The mechanisms draw, and then the outputs of that run are passed on.
-    `terms`: further arguments of `ask`, such as bounds.
+    `params`: the values of parameters, by default those of generated questions. `terms`: further arguments of `ask`.
     """
     recorder, start, before = recorder_of(curator), curator.ledger.head().number, curator.budget.spent
     answer, status = None, "answered"
     with recorder.recording(key, like) as trace:
         try:
-            answer = curator.ask(question, epsilon=epsilon, delta=delta, fresh=True, **terms)
+            values = params_of(question) if params is None else params
+            answer = curator.ask(question, epsilon=epsilon, delta=delta, fresh=True, params=values, **terms)
         except dt.DitherError as error:
             status = f"{type(error).__name__}: {error}"
     spent = curator.budget.spent

@@ -55,6 +55,10 @@ OVER_GROUPS = (
     "RANK() OVER (ORDER BY a0 DESC) AS w",
     "SUM(a0) OVER (ORDER BY 1 ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS w",
     "LAG(a0, 1, 0) OVER (ORDER BY a0) AS w",
+    "LAG(a0 IGNORE NULLS) OVER (ORDER BY k NULLS FIRST) AS w",
+    "SUM(a0) OVER (ORDER BY k GROUPS 1 PRECEDING) AS w",
+    "SUM(a0) OVER (ORDER BY a0 RANGE BETWEEN 5 PRECEDING AND 1 FOLLOWING) AS w",
+    "RANK() OVER (PARTITION BY GROUPING(k) ORDER BY a0) AS w",
 )
 AROUND = (
     "SELECT MAX(a0) AS m, MIN(a0) AS l, COUNT(*) AS c FROM (...)",
@@ -88,10 +92,13 @@ class Parts:
     windows: tuple[str, ...] = ()  # over the groups
     around: str = ""  # a SELECT around it, with ... in its place
     union: str = ""  # another result below it
+    distinct: bool = False  # instead of GROUP BY
 
     def __str__(self) -> str:
         if self.mutilated:
             return self.mutilated
+        if self.distinct:
+            return f"SELECT DISTINCT {self.key} AS k FROM {self.source}" + (f" WHERE {self.where}" if self.where else "")
         listed = ", ".join(([f"{self.key} AS k"] if self.key else []) + [*self.aggregates, *self.windows])
         where = f" WHERE {self.where}" if self.where else ""
         group = f" GROUP BY {self.group}" if self.key else ""
@@ -125,6 +132,7 @@ class Maker:
     keys: tuple[str, ...] = ("active", "age", "BUCKET(age, 20)")
     people: tuple[str, ...] = ("COUNT(*)", "COUNT(*)", "COUNT(DISTINCT person_id)")
     dates: tuple[str, ...] = spelled.DATES
+    public: str = "regions"  # a public table with the columns name and area
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -215,6 +223,7 @@ class Maker:
             f"{left} IN (1, 2, 3)",
             f"{self.pick(*self.words)} LIKE '{self.pick('n%', '%o_th', 'ab')}'",
             spelled.condition(self.pick, left, self.words, self.dates),
+            spelled.with_parameter(self.pick, self.numbers, self.words, self.dates),
             *self.related(),
         )
         if depth and self.rng.random() < 0.3:
@@ -227,7 +236,8 @@ class Maker:
             pair = f"({self.pick(*self.words)}, {self.pick(*self.words, *self.numbers)})"
             return self.pick(*self.people, f"COUNT(DISTINCT {self.pick(*self.words, pair)})", f"COUNT_IF({self.condition(0)})")
         if kind < 0.45:
-            return f"QUANTILE({self.pick(*self.numbers)}, {self.pick('0.5', '0.9', '1.5', 'age', '[0.1, 0.5]')})"
+            share = self.pick("0.5", "0.9", "1.5", "age", "[0.1, 0.5]", "[0.9, 0.1, 0.5]")
+            return f"QUANTILE({self.pick(*self.numbers)}, {share})"
         if kind < 0.5:
             return f"COUNT(*) FILTER (WHERE {self.pick(*FILTERS)})"
         if kind < 0.55:
@@ -265,25 +275,49 @@ class Maker:
 
     def parts(self, mutilate: float = 0.35) -> Parts:
         """Returns a question. `mutilate`: the probability that some of its words are broken."""
-        if self.rng.random() < 0.15:
-            return self.per_person()
+        kind = self.rng.random()
+        if kind < 0.18:
+            return self.per_person() if kind < 0.15 else self.drop_down()
         chosen = tuple(f"{self.aggregate()} AS a{place}" for place in range(self.rng.choice((1, 1, 2, 3))))
         spelt = spelled.word(self.pick, self.words, self.dates)
         key = self.pick(*self.words, *self.keys, self.value(1), self.listed(), spelt) if self.rng.random() < 0.5 else ""
         source = self.source()
         where = self.condition() if self.rng.random() < 0.5 else ""
         group = self.pick("1", "k", key, self.pick(*self.sets(key))) if key else ""
-        having = self.pick("", "", f" HAVING a0 > {self.rng.randint(0, 9)}", "")
-        tail = self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 FETCH FIRST 2 ROWS ONLY")
+        having = self.pick("", "", f" HAVING a0 > {self.rng.randint(0, 9)}", "", f" HAVING {self.above(key)}")
+        tail = self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 FETCH FIRST 2 ROWS ONLY", " ORDER BY COUNT(*)")
         made = Parts(key, chosen, source, where, group, having, tail)
         kind = self.rng.random()
         if kind < 0.2:
-            windows = (self.pick(*OVER_GROUPS),) if self.rng.random() < 0.5 else ()
-            made = replace(made, windows=windows, around=self.pick("", *AROUND))
+            further = self.pick(*OVER_GROUPS, f"{self.looked_up(key)} AS w")
+            around = f"SELECT a0, a0 - {self.looked_up('')} AS w FROM (...) t WHERE {self.above('')}"
+            windows = (further,) if self.rng.random() < 0.5 else ()
+            made = replace(made, windows=windows, around=self.pick("", *AROUND, around))
         elif kind < 0.3:
             made = replace(made, union=self.pick(" UNION ALL ", " UNION ") + str(replace(made, having="", tail="", where="")))
-            made = replace(made, where=self.condition())
+            made = replace(made, where=self.condition(), around=self.pick("", *AROUND))
         return replace(made, mutilated=self.mutilated(str(made))) if self.rng.random() < mutilate else made
+
+    def looked_up(self, key: str) -> str:
+        """Returns a subquery over a public table above the groups: a value, also for each group; sometimes several rows."""
+        own = f" r WHERE r.name = {key}" if key else ""
+        what = self.pick("MAX(area)", "SUM(area)", "AVG(area)", "COUNT(*)", "MIN(name)", "area", "name")
+        return f"(SELECT {what} FROM {self.public}{self.pick('', own)})"
+
+    def above(self, key: str) -> str:
+        """Returns a condition on noisy numbers, or on a key, that reads a public table."""
+        listed = f"{key or 'a0'} {self.pick('IN', 'NOT IN')} (SELECT {self.pick('name', 'area')} FROM {self.public})"
+        exists = f"EXISTS (SELECT 1 FROM {self.public} r WHERE r.name = {key or 'a0'})"
+        return self.pick(f"a0 > {self.looked_up(key)}", f"a0 > {self.looked_up('')}", listed, exists)
+
+    def drop_down(self) -> Parts:
+        """Returns a list of a key's values, which is free if they are public."""
+        key = self.pick(*self.words, *self.keys, "name", "coast", self.value(1))
+        source = self.pick("regions", "places", self.source(), self.source())
+        where = self.pick(
+            "", "", f"{key} IS NOT NULL", f"{key} {self.pick('>', '=')} {self.pick(':word', ':low')}", self.condition(0)
+        )
+        return Parts(key, (), source, where, "1", distinct=self.rng.random() < 0.5)
 
     def sets(self, key: str) -> tuple[str, ...]:
         """Returns grouping sets of the key, alone and with another."""
@@ -345,6 +379,7 @@ class OneTable(Maker):
     keys = ("active", "age", "BUCKET(age, 20)", "BUCKET(wage, 5)", "region")
     people = ("COUNT(*)", "COUNT(*)", "COUNT(DISTINCT person)", "COUNT(wage)", "SUM(age > 40)")
     dates = ("born", "born", "DATE '2020-02-29'")
+    public = "places"
 
     def aggregate(self) -> str:
         columns = ("wage", "wage", "age", "CLAMP(wage, 0, 9)", "wage - age", "CLAMP(wage * age, -9, 99)")

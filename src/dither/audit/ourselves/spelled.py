@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
+from typing import Any
+
+from dither.query.sql.gate import parameters
 
 Pick = Callable[..., str]
+# The values of parameters in generated questions; :other has none.
+PARAMETERS = {
+    "low": 3,
+    "share": 0.5,
+    "few": [1, -2, 30],
+    "word": "north",
+    "words": ("north", "it's"),
+    "day": datetime.date(2020, 2, 29),
+    "yes": True,
+    "none": None,
+}
 DATES = ("born", "day", "DATE '2020-02-29'")
 _UNITS = ("DAY", "WEEK", "MONTH", "YEAR", "HOUR")
-_PATTERNS = ("^[a-n]", "o.*th", "(a|e)+", "\\d{2}", ".", "(?i)x")
+_PATTERNS = ("^[a-n]", "o.*th", "(a|e)+", "\\d{2}", ".", "(?i)O+", "(?m)^n$", "(?x)x")
+_OPTIONS = ("", "", ", 'i'", ", 'ls'", ", 'x'")
+
+
+def params_of(text: str) -> dict[str, Any] | None:
+    """Returns the values of a generated question's parameters; None if it has none."""
+    found = {place.name for place in parameters(text)} & PARAMETERS.keys()
+    return {name: PARAMETERS[name] for name in sorted(found)} or None
 
 
 def date(pick: Pick, dates: tuple[str, ...] = DATES) -> str:
@@ -18,6 +40,7 @@ def date(pick: Pick, dates: tuple[str, ...] = DATES) -> str:
         one,
         one,
         f"({one} {pick('+', '-')} INTERVAL {many} {pick(*_UNITS)})",
+        f"({one} {pick('+', '-')} INTERVAL '{pick('1 year 2 months', '-1 month 3 days', '1 day 12 hours', '1 day 12:00')}')",
         f"({one} + {pick(many, 'age', 'person_id')})",
         f"LAST_DAY({one})",
         f"MAKE_DATE({pick('2020', 'age', '10000')}, 2, {pick('29', 'age')})",
@@ -32,7 +55,7 @@ def number(pick: Pick, inner: str, words: tuple[str, ...], dates: tuple[str, ...
     return pick(
         f"ROUND({inner}, {pick('1', '-1', '2')})",
         f"TRUNC({inner}, {pick('0', '1')})",
-        f"({inner} // {pick('7', '0', 'age')})",
+        f"({pick('', '-')}{inner} // {pick('7', '0', 'age')})",
         f"({inner} ^ {pick('2', '3')})",
         f"LEAST({inner}, {pick('9', 'NULL', 'age')})",
         f"GREATEST({inner}, 0, age)",
@@ -66,9 +89,19 @@ def condition(pick: Pick, inner: str, words: tuple[str, ...], dates: tuple[str, 
     day, text = pick("'2020-02-29'", "'1995-13-01'", date(pick, dates)), pick("'north'", "''", one)
     return pick(
         f"{one} {pick('ILIKE', 'NOT ILIKE')} '{pick('N%', '%É_', 'ab')}'",
-        f"REGEXP_MATCHES({one}, '{pick(*_PATTERNS)}')",
+        f"REGEXP_MATCHES({one}, '{pick(*_PATTERNS)}'{pick(*_OPTIONS)})",
         f"{inner} IS {pick('', 'NOT ')}DISTINCT FROM {pick('3', 'NULL', 'age')}",
         f"{date(pick, dates)} {pick('>=', '<')} {day}",
         f"{word(pick, words, dates)} = {text}",
         f"{number(pick, inner, words, dates)} > {pick('0', '3')}",
+    )
+
+
+def with_parameter(pick: Pick, numbers: tuple[str, ...], words: tuple[str, ...], dates: tuple[str, ...] = DATES) -> str:
+    """Returns a condition with a parameter."""
+    return pick(
+        f"{pick(*numbers)} {pick('>', '<=')} {pick(':low', ':share', ':low + 1', ':other', '?')}",
+        f"{pick(*numbers)} {pick('IN', 'NOT IN')} (:few)",
+        f"{pick(*words)} {pick('= :word', 'IN (:words)', 'LIKE :word', '= :none')}",
+        f"{pick(*dates)} {pick('>=', '<')} :day",
     )

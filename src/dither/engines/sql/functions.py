@@ -82,10 +82,10 @@ _TEMPLATES = {
     **dict.fromkeys(("trim", "ltrim", "rtrim", "substr", "right", "split_part", "strftime", "dayname", "monthname"), "text"),
     **dict.fromkeys(("length", "year", "month", "day", "quarter", "weekday", "hour", "minute", "second"), "int"),
     **dict.fromkeys(("dayofweek", "dayofyear", "week", "isoyear", "date_diff", "position"), "int"),
-    **dict.fromkeys(("like", "starts_with", "ends_with", "contains", "regexp_matches"), "bool"),
+    **dict.fromkeys(("like", "starts_with", "ends_with", "contains"), "bool"),
     **dict.fromkeys(("date_trunc", "last_day"), "date"),
 }
-TEMPLATED = frozenset((*_TEMPLATES, *DATES, "days_between"))
+TEMPLATED = frozenset((*_TEMPLATES, *DATES, "days_between", "regexp_matches"))
 
 
 VALUES: dict[str, Printer] = {
@@ -132,6 +132,14 @@ def plain(name: str) -> Printer:
         return build(f"{name}({x.text})", "real", x, nan=x.nan)
 
     return printer
+
+
+def _negative(stages: Stages, arguments: list[Sql]) -> Sql:
+    """Prints -x; the one whole number whose negative is no 64-bit number becomes NULL."""
+    if arguments[0].kind != "int":
+        return plain("-")(stages, arguments)
+    x = stages.atom(arguments[0])
+    return build(f"(CASE WHEN {x.text} >= {stages.dialect.integer(-LARGEST)} THEN -{x.text} END)", "int", x)
 
 
 def _floor(stages: Stages, arguments: list[Sql]) -> Sql:
@@ -324,7 +332,7 @@ PRINTERS: dict[str, Printer] = {
     "mul": _infix("*"),
     "div": _div,
     "mod": _mod,
-    "neg": plain("-"),
+    "neg": _negative,
     "abs": plain("abs"),
     "floor": _floor,
     "ceil": plain("ceil"),

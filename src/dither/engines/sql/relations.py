@@ -222,6 +222,9 @@ class Rows:
     def _key(self, expression: Expression, place: int) -> str:
         key, name = self._frame.print(expression), self.keys[place]
         known = None if self._work.known is None else self._work.known[place]
+        if self._work.plain:
+            self.kinds.append(key.kind)
+            return fix_zero(self._frame, nan_to_null(self._frame, key)).text
         self.kinds.append("int" if key.kind == "real" else key.kind)
         if key.kind == "text" and known and self._work.by_unit:
             numbered = self._frame.dialect.number_texts(key.text, list(dict.fromkeys(known)))

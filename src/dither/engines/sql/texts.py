@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dither.engines.sql.dialect import Printer, Sql, Stages, build
+from dither.query.functions.patterns import without_flags
 from dither.query.functions.text import MOST_CHARACTERS
 
 
@@ -47,10 +48,17 @@ def _row(stages: Stages, arguments: list[Sql]) -> Sql:
     return concat(stages, parts)
 
 
+def _regexp(stages: Stages, arguments: list[Sql]) -> Sql:
+    """Matches a pattern whose flags are written out, so that no table of letters but ours decides."""
+    pattern = stages.dialect.string(without_flags(str(arguments[1].constant)))
+    return build(stages.dialect.templates["regexp_matches"].format(arguments[0].text, pattern), "bool", arguments[0])
+
+
 TEXTS: dict[str, Printer] = {
     "lower": letters(upper=False),
     "upper": letters(upper=True),
     "concat": concat,
     "replace": _replace,
     "row": _row,
+    "regexp_matches": _regexp,
 }

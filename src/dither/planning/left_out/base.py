@@ -166,12 +166,12 @@ def _json(number: float) -> float | None:
 @dataclass(frozen=True)
 class Cuts:
     """What can be left out of an answer: the questions that estimate it, whether bounds can cut rows (to say so), and the keys
-    that may have other values than the public ones. `smallest`: bounds that were chosen, and are the smallest candidates."""
+    that may have other values than the public ones. `chosen`: the bounds that the question chose."""
 
     parts: tuple[Part, ...] = ()
     rows: bool = True
     keys: tuple[str, ...] = ()
-    smallest: tuple[tuple[str, int], ...] = ()
+    chosen: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ Where the answer counts its rows, K is that count.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,6 +38,7 @@ from dither.query.nodes import Aggregate
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Work
 
+_EXACT = Fraction(1, 10)  # of the doubt: for counts that are taken as they are
 _WORTH = 4  # times the bound: "at most" is worth saying if it leaves out only people with more
 
 
@@ -76,7 +78,8 @@ class BinsPart(Part):
         few, usual, many = self._least(ends), self._middle(ends), self._most(ends)
         levels = _levels(many.lost if self.count is not None else np.where(many.lost > 0, many.lost + many.kept, 0))
         people = np.array([each.people for each in bins], dtype=np.float64)
-        scales = np.full(len(people), own[0].noises[0].scale)
+        scale, confidence = _certain(own[0].noises[0].scale, len(people), confidence)
+        scales = np.full(len(people), scale)
         counts = None if self.count is None else count_cells(self.count, *main)
         cells = [_cells(people, scales, levels, mass, counts) for mass in (few, usual, many)]
         found = share(cells[1], self._floors(levels, few), 0, confidence, ends=(cells[0], cells[2]))
@@ -164,6 +167,19 @@ def spans(ends: Sequence[int], last: int | None, least: int) -> tuple[list[tuple
     low = ends[-1] + 1 if ends else 1
     (first, high), *others = [*whole, (low, low if last is None else last)]
     return [(min(first, least), high), *others], last is None
+
+
+def _certain(scale: float, counts: int, confidence: Fraction) -> tuple[float, Fraction]:
+    """Returns no noise where all of so many counts are exact, for a tenth of the doubt; otherwise the noise as it is.
+
+    A count with geometric noise is exact but with chance 2a / (1 + a), where a = exp(-1 / scale).
+
+    >>> _certain(0.01, 50, Fraction(19, 20)), _certain(0.5, 50, Fraction(19, 20))
+    ((0.0, Fraction(191, 200)), (0.5, Fraction(19, 20)))
+    """
+    less, doubt = math.exp(-1 / scale), 1 - confidence
+    exact = counts * 2 * less / (1 + less) <= doubt * _EXACT
+    return (0.0, confidence + doubt * _EXACT) if exact else (scale, confidence)
 
 
 def _levels(size: Floats) -> NDArray[np.int64]:

@@ -9,7 +9,9 @@
     count     COUNT(*), COUNT(x), COUNT(DISTINCT unit)
     parts     counts with disjoint FILTERs
     distinct  COUNT(DISTINCT x)
-    quantile  MEDIAN, QUANTILE, MIN, MAX
+    ranked    MEDIAN, QUANTILE, MIN, MAX
+    quantile  one quantile
+    quantiles three or more quantiles of a column together
     mode      MODE
     keys      which groups are shown
 
@@ -18,7 +20,7 @@ To add a kind, add a file and list its KIND here.
 
 from __future__ import annotations
 
-from dither.planning.releases import count, distinct, mode, pairs, quantile, shape, spread, sums
+from dither.planning.releases import count, distinct, mode, pairs, ranked, shape, spread, sums
 from dither.planning.releases.base import Kind
 
-KINDS: tuple[Kind, ...] = (sums.KIND, spread.KIND, pairs.KIND, shape.KIND, count.KIND, distinct.KIND, quantile.KIND, mode.KIND)
+KINDS: tuple[Kind, ...] = (sums.KIND, spread.KIND, pairs.KIND, shape.KIND, count.KIND, distinct.KIND, ranked.KIND, mode.KIND)

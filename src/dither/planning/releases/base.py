@@ -82,7 +82,7 @@ class Release(ABC):
         return 0
 
     @property
-    def parameters(self) -> Mapping[str, Fraction]:
+    def parameters(self) -> Mapping[str, Fraction | tuple[Fraction, ...]]:
         """The parameters beside the measure, by their names in stored texts. Releases equal in both are one."""
         return {}
 
@@ -450,6 +450,9 @@ class Collection:
     least_rows: int = 1
     releases: list[Release] = field(default_factory=list)
     joint: dict[Expression, int] = field(default_factory=dict)  # the places of releases that hold a column's sum and count
+    quantiles: dict[Expression, dict[Fraction, Fraction]] = field(
+        default_factory=dict
+    )  # columns whose quantiles are one release
     parts: dict[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)  # a count's release of parts, and its cells
     notes: list[Note] = field(default_factory=list)  # what margins leave out
 

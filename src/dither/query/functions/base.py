@@ -33,6 +33,7 @@ class Facts:
     `values`: every non-NULL value it can take (NULL is listed only if the catalog declares it as a value).
     `step`: the width of its grid, as far as known; a suggestion for quantising, not a guarantee.
     `clipped`: the interval is one that values are clipped to where they are added up, so a row's value may lie outside.
+    `absent`: the question itself makes it NULL in some rows (LAG in a first row), so that NULL is a value of keys made of it.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Facts:
     values: tuple[Key, ...] | None = None
     step: Fraction | None = None
     clipped: bool = False
+    absent: bool = False
 
     @property
     def numeric(self) -> bool:

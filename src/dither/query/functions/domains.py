@@ -77,7 +77,8 @@ def facts(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
     if isinstance(expression, Column):
         return inferred
     names = tuple(sorted(columns(expression)))
-    inferred = replace(inferred, clipped=any(scope[name].clipped for name in names))
+    absent = inferred.nullable and any(scope[name].absent for name in names)
+    inferred = replace(inferred, clipped=any(scope[name].clipped for name in names), absent=absent)
     if inferred.kind in ("timestamp", "null") or (inferred.kind == "real" and not inferred.whole):
         return replace(inferred, values=None)  # cannot be a key
     return _with_domain(expression, inferred, names, tuple(scope[name] for name in names))
@@ -85,7 +86,8 @@ def facts(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
 
 @dataclass(frozen=True)
 class Image:
-    """The values of an expression. `null`: NULL is one of them; `listed`: one that comes from a NULL the catalog lists."""
+    """The values of an expression. `null`: NULL is one of them; `listed`: one that comes from a NULL which is a value: the
+    catalog lists it, or the question makes it."""
 
     values: tuple[Cell, ...]
     null: bool = False
@@ -98,7 +100,8 @@ def _with_domain(expression: Expression, inferred: Facts, names: tuple[str, ...]
     within = dict(zip(names, scope, strict=True))
     image = _enumerated(typed(expression, within), within)
     if image is None:
-        return replace(inferred, values=_between_bounds(expression, inferred, within))
+        between = _between_bounds(expression, inferred, within)
+        return replace(inferred, values=(*between, None) if between is not None and inferred.absent else between)
     on = grid(expression, within) if inferred.numeric else None
     keys = {value: as_key(value) for value in image.values}
     keys = {value: key for value, key in keys.items() if on is None or not isinstance(key, int) or on.holds(key)}
@@ -122,17 +125,22 @@ def _image(expression: Expression, scope: Mapping[str, Facts]) -> Image | None:
     if values is None or (inferred.kind == "real" and not inferred.whole):
         return None
     cells: Iterable[Any] = map(float, values) if inferred.kind == "real" else values  # type: ignore[arg-type]
-    return Image(tuple(cells), null=inferred.nullable)
+    return Image(tuple(cells), inferred.nullable, inferred.nullable and _absent(expression, scope))
+
+
+def _absent(expression: Expression, scope: Mapping[str, Facts]) -> bool:
+    return any(scope[name].absent for name in columns(expression))
 
 
 def _enumerated(expression: Expression, scope: Mapping[str, Facts]) -> Image | None:
     """Evaluates the expression on its columns' representatives, or its function on the images of its arguments."""
     if is_open(expression, scope):
-        return Image((False, True), null=known(expression, scope).nullable)
+        nullable = known(expression, scope).nullable
+        return Image((False, True), nullable, nullable and _absent(expression, scope))
     chosen = combinations(expression, scope)
     if chosen is not None:
         compute, names = evaluator(clip_values(expression, scope)), tuple(chosen)
-        listed = [None in (scope[name].values or ()) for name in names]
+        listed = [scope[name].absent or None in (scope[name].values or ()) for name in names]
         rows = itertools.product(*chosen.values())
         return _collected(((compute(dict(zip(names, row, strict=True))), row) for row in rows), listed)
     if not isinstance(expression, Call):

@@ -1,7 +1,7 @@
 """Arithmetic, powers, rounding, roots, logarithms, and choosing among numbers, computed in IEEE doubles.
 
-Integers are converted first, even in int + int. Division by zero is NULL; overflow is an infinity, which later clips; NaN
-is NULL.
+Integers are converted first, even in int + int; only -x of an integer stays one. Division by zero is NULL; overflow is an
+infinity, which later clips; NaN is NULL.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from dither.query.functions.base import (
 from dither.query.functions.rounding import bad_digits, rounded, to_digits
 
 Number = int | float
+_LEAST = -(2**63)  # of the engines' whole numbers
 
 
 def real(interval: tuple[Bound, Bound], nullable: bool, whole: bool, step: Fraction | None = None) -> Facts:
@@ -136,7 +137,19 @@ def _point(x: Facts) -> bool:
     return x.low is not None and x.low == x.high
 
 
+def negated(x: Number) -> Number | None:
+    """Returns -x, whole for a whole number; NULL for the least 64-bit number, whose negative is none.
+
+    >>> negated(3), negated(2.5), negated(-(2**63))
+    (-3, -2.5, None)
+    """
+    return -x if x != _LEAST or isinstance(x, float) else None
+
+
 def _negate(a: list[Facts]) -> Facts:
+    if a[0].kind == "int":
+        low, high = negative((a[0].low, a[0].high))
+        return Facts("int", low, high, a[0].nullable or a[0].may_be(_LEAST), True, None, a[0].step)
     return real(negative(as_doubles(a[0])), a[0].nullable, a[0].whole, a[0].step)
 
 
@@ -179,7 +192,7 @@ ARITHMETIC = (
     numeric("mul", 2, lambda x, y: double(x) * double(y), _multiply, "x * y in doubles"),
     numeric("div", 2, quotient, _divide, "x / y in doubles; NULL for y = 0"),
     numeric("mod", 2, remainder, _modulo, "x - y * trunc(x / y) in doubles; NULL for y = 0"),
-    numeric("neg", 1, lambda x: -double(x), _negate, "-x in doubles"),
+    numeric("neg", 1, negated, _negate, "-x, whole for a whole number"),
     numeric("abs", 1, lambda x: abs(double(x)), _absolute, "|x| in doubles"),
     Function(
         "bucket",

@@ -1,10 +1,11 @@
 """Regular expressions that every text is matched against in linear time: the subset of RE2 that is answered.
 
-    a . [a-z] [^0-9] \\d \\w \\s \\. (ab|cd) (?:ab) a* a+ a? a{2,5} ^ $
+    a . [a-z] [^0-9] \\d \\w \\s \\. (ab|cd) (?:ab) a* a+ a? a{2,5} ^ $ (?i) (?s) (?m) (?i:ab) (?-i)
 
 Letters are code points; \\d, \\w and \\s are ASCII, and . is any but a line feed, as in RE2. A lazy quantifier (a*?) finds the
-same texts. Everything else is refused: back references and look-around have no linear matcher, flags and names of classes
-differ between engines.
+same texts. Flags hold to the end of their group: (?i) takes small and capital letters for the same (letters.py), with (?s) a .
+is a line feed too, with (?m) ^ and $ are the beginning and the end of a line. Everything else is refused: back references and
+look-around have no linear matcher, names of classes differ between engines.
 
 Matching follows all ways through the pattern at once (Thompson, 1968): steps at most the size of the pattern times the
 length of the text, whatever the text. Python's own `re` tries the ways one after the other, and some texts would take it
@@ -17,6 +18,8 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dither.query.functions.letters import mapping
+
 MOST_STATES = 1000
 MOST_REPEATS = 100
 _LAST = 0x10FFFF
@@ -27,6 +30,10 @@ _CLASSES: dict[str, tuple[tuple[int, int], ...]] = {
     "s": ((9, 10), (12, 13), (32, 32)),
 }
 _CONTROLS = {"n": 10, "t": 9, "r": 13, "f": 12}
+_ANY = ((0, _LAST),)
+_FLAGS = "ismU"  # U swaps lazy and greedy quantifiers, which find the same texts
+_OPTIONS = {"i": "i", "c": "-i", "s": "s", "m": "-s", "n": "-s", "p": "-s"}  # of REGEXP_MATCHES, in DuckDB
+_TURKISH = (0x130, 0x131)  # İ and ı are the other case of i in some languages only
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -47,9 +54,10 @@ class Letters:
 
 @dataclass(frozen=True)
 class Edge:
-    """The beginning or the end of the text, without a letter."""
+    """The beginning or the end of the text, or of a line, without a letter."""
 
     end: bool
+    line: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,11 +90,30 @@ def _others(ranges: Ranges) -> Ranges:
     return (*found, (at, _LAST)) if at <= _LAST else tuple(found)
 
 
+@functools.cache
+def _cases() -> dict[int, frozenset[int]]:
+    """Returns the small and capital letters that are one letter, for each that has others."""
+    found: dict[int, frozenset[int]] = {}
+    for one, two in [*mapping(upper=False).items(), *mapping(upper=True).items()]:
+        if one not in _TURKISH and two not in _TURKISH:
+            same = found.get(one, frozenset((one,))) | found.get(two, frozenset((two,)))
+            found |= dict.fromkeys(same, same)
+    return found
+
+
+def _folded(ranges: Ranges) -> Ranges:
+    """Returns the ranges with the other cases of their letters."""
+    inside = Letters(ranges).has
+    others = {point for one, same in _cases().items() if inside(one) for point in same}
+    return (*ranges, *((point, point) for point in sorted(others) if not inside(point)))
+
+
 class _Reader:
     """Reads a pattern from left to right."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
+        self.flags: frozenset[str] = frozenset()
 
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]
@@ -119,29 +146,48 @@ class _Reader:
         if letter == "\\":
             return Letters(self.escaped())
         if letter in "^$":
-            return Edge(letter == "$")
+            return Edge(letter == "$", "m" in self.flags)
         if letter == ".":
-            return Letters(_others(((10, 10),)))
+            return Letters(_ANY if "s" in self.flags else _others(((10, 10),)))
         if letter in _SPECIAL:
             raise PatternError(f"{letter} has nothing to repeat or close; write \\{letter} for the letter itself")
-        return Letters(((ord(letter), ord(letter)),))
+        return Letters(self.cased(((ord(letter), ord(letter)),)))
+
+    def cased(self, ranges: Ranges) -> Ranges:
+        return _folded(ranges) if "i" in self.flags else ranges
 
     def group(self, depth: int) -> Node:
+        outside = self.flags
         if self.peek() == "?":
             self.take()
-            if self.take() != ":":
-                raise PatternError("of the groups that begin with (? only (?:...) is known; for any case, match LOWER(x)")
+            if self.read_flags() == ")":
+                if self.peek() in tuple("*+?{"):
+                    raise PatternError(f"{self.peek()} has nothing to repeat")
+                return Sequence(())  # (?i) holds up to the end of the group around it
         inner = self.choice(depth + 1)
         if self.take() != ")":
             raise PatternError("a ( is not closed")
+        self.flags = outside
         return inner
+
+    def read_flags(self) -> str:
+        """Reads i-s of (?i-s) or (?i-s:...) into the flags; returns what ends them."""
+        start, off = self.at, False
+        while (letter := self.take()) and letter in f"{_FLAGS}-":
+            if letter == "-" and (off or self.peek() not in tuple(_FLAGS)):
+                break
+            off = off or letter == "-"
+            self.flags = self.flags - {letter} if off else self.flags | {letter}
+        if letter == ":" or (letter == ")" and self.at > start + 1):
+            return letter
+        raise PatternError("of the groups that begin with (? only (?:...) and the flags i, s and m are known, as in (?i)")
 
     def escaped(self) -> Ranges:
         letter = self.take()
         if letter in _CONTROLS:
             return ((_CONTROLS[letter], _CONTROLS[letter]),)
         if letter.lower() in _CLASSES and letter:
-            ranges = _CLASSES[letter.lower()]
+            ranges = self.cased(_CLASSES[letter.lower()])
             return ranges if letter.islower() else _others(ranges)
         if not letter or not letter.isascii() or letter.isalnum() or letter == "_":
             raise PatternError(f"\\{letter} is not known")
@@ -161,7 +207,7 @@ class _Reader:
                 if len(high) != 1 or high[0][0] != high[0][1] or high[0][0] < low[0][0]:
                     raise PatternError("a range in [...] runs from the smaller to the larger letter")
                 low = ((low[0][0], high[0][0]),)
-            ranges += low
+            ranges += self.cased(low)
         self.take()
         if not ranges:
             raise PatternError("[] is empty")
@@ -257,13 +303,18 @@ class Automaton:
         return goal
 
 
-@functools.lru_cache(maxsize=512)
-def compiled(pattern: str) -> tuple[Automaton, int]:
-    """Returns the automaton of a pattern and its first state; state 0 is the goal. Refuses other patterns."""
+def _read(pattern: str) -> Node:
     reader = _Reader(pattern)
     tree = reader.choice()
     if reader.peek():
         raise PatternError("a ) has no opening one; write \\) for the letter itself")
+    return tree
+
+
+@functools.lru_cache(maxsize=512)
+def compiled(pattern: str) -> tuple[Automaton, int]:
+    """Returns the automaton of a pattern and its first state; state 0 is the goal. Refuses other patterns."""
+    tree = _read(pattern)
     automaton = Automaton([], [])
     return automaton, automaton.build(tree, automaton.add())
 
@@ -277,7 +328,11 @@ def matches(text: str, pattern: str) -> bool:
     automaton, first = compiled(pattern)
     states: set[int] = set()
     for at in range(len(text) + 1):
-        states = set(_closure(automaton, {*states, first}, at == 0, at == len(text)))
+        edges = {Edge(False)} if at == 0 else set()
+        edges |= {Edge(True)} if at == len(text) else set()
+        edges |= {Edge(False, True)} if at == 0 or text[at - 1] == "\n" else set()
+        edges |= {Edge(True, True)} if at == len(text) or text[at] == "\n" else set()
+        states = _closure(automaton, {*states, first}, edges)
         if 0 in states:
             return True
         if at < len(text):
@@ -285,13 +340,12 @@ def matches(text: str, pattern: str) -> bool:
     return False
 
 
-def _closure(automaton: Automaton, states: set[int], begins: bool, ends: bool) -> set[int]:
-    """Returns the states that are reached without a letter."""
+def _closure(automaton: Automaton, states: set[int], edges: set[Edge]) -> set[int]:
+    """Returns the states that are reached without a letter, over the edges that this place is."""
     found, todo = set(states), list(states)
     while todo:
         for state, edge in automaton.ways[todo.pop()]:
-            passes = edge is None or (ends if edge.end else begins)
-            if passes and state not in found:
+            if (edge is None or edge in edges) and state not in found:
                 found.add(state)
                 todo.append(state)
     return found
@@ -311,3 +365,44 @@ def fault(pattern: str) -> str | None:
     except PatternError as error:
         return str(error)
     return None
+
+
+# --- flags --------------------------------------------------------------------------------------------------------
+
+
+def with_options(pattern: str, options: str) -> str | None:
+    """Returns the pattern with the options of REGEXP_MATCHES as flags; None if there is no such option.
+
+    >>> with_options("k.", "is"), with_options("a.b", "l"), with_options("k", "ic"), with_options("k", "x")
+    ('(?is)k.', 'a\\\\.b', 'k', None)
+    """
+    if any(option not in _OPTIONS and option != "l" for option in options):
+        return None
+    chosen = dict.fromkeys("is", False) | {_OPTIONS[each][-1]: len(_OPTIONS[each]) == 1 for each in options if each != "l"}
+    flags = "".join(flag for flag, on in chosen.items() if on)
+    text = "".join(f"\\{letter}" if letter in _SPECIAL else letter for letter in pattern) if "l" in options else pattern
+    return f"(?{flags}){text}" if flags else text
+
+
+def without_flags(pattern: str) -> str:
+    """Returns the pattern as every version of RE2 reads it: letters of any case are written out.
+
+    >>> without_flags("a+b"), without_flags("(?i)s$")
+    ('a+b', '[\\\\x{73}\\\\x{53}\\\\x{17f}]$')
+    """
+    return pattern if "(?" not in pattern.replace("(?:", "") else _spelled(_read(pattern))
+
+
+def _spelled(node: Node) -> str:
+    if isinstance(node, Letters):
+        ranges = node.ranges or _ANY
+        listed = "".join(f"\\x{{{low:x}}}" + (f"-\\x{{{high:x}}}" if high > low else "") for low, high in ranges)
+        return f"[{listed}]" if node.ranges else f"[^{listed}]"
+    if isinstance(node, Edge):
+        sign = "$" if node.end else "^"
+        return f"(?m:{sign})" if node.line else sign
+    if isinstance(node, Sequence):
+        return "".join(_spelled(part) for part in node.parts)
+    if isinstance(node, Choice):
+        return "(?:" + "|".join(_spelled(part) for part in node.parts) + ")"
+    return f"(?:{_spelled(node.part)}){{{node.least},{'' if node.most is None else node.most}}}"

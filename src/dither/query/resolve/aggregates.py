@@ -22,13 +22,12 @@ from dither.query.nodes import (
     Column,
     Expression,
     Named,
-    Order,
     Outer,
     Query,
     grouping_mark,
     words_of,
 )
-from dither.query.outer import resolve_outer
+from dither.query.outer import resolve_above
 from dither.query.resolve.shapes import BY_UNIT, Dependence, Shape
 
 
@@ -78,6 +77,7 @@ def _check_unit(key: Named, known: Facts, source: Shape) -> None:
         else f"{what} tells which {unit} a row belongs to, and that is protected: a group of its own would show one person.",
         span=span,
         fix="group by something many people share; to aggregate per person, do it in a subquery.",
+        mixes="keys",
     )
 
 
@@ -250,7 +250,7 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
         query,
         outputs=tuple(Named(each.name, typed(each.expression, result)) for each in query.outputs),
         having=having,
-        order=tuple(Order(typed(each.expression, result), each.descending) for each in query.order),
+        order=tuple(replace(each, expression=typed(each.expression, result)) for each in query.order),
         above=_above(query, result),
     )
 
@@ -258,11 +258,16 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
 def _above(query: Query, scope: Mapping[str, Facts]) -> tuple[Outer, ...]:
     """Checks and types the SELECTs around it, from the inside out."""
     found = tuple(facts(each.expression, scope).without_domain() for each in query.outputs)
-    resolved = []
-    for outer in query.above:
-        checked, found = resolve_outer(outer, found)
-        resolved.append(checked)
-    return tuple(resolved)
+    return resolve_above(query.above, found)[0]
+
+
+def answer_facts(query: Query, scope: Mapping[str, Facts]) -> tuple[Facts, ...]:
+    """Returns the facts of the columns of a resolved question's answer. `scope`: those of the columns of its source."""
+    found = {key.name: facts(key.expression, scope) for key in query.keys}
+    found |= _of_sets(query, found)
+    found |= {each.name: _noisy(each, scope) for each in query.aggregates}
+    outputs = tuple(facts(each.expression, found).without_domain() for each in query.outputs)
+    return resolve_above(query.above, outputs)[1]
 
 
 def _of_sets(query: Query, keys: Mapping[str, Facts]) -> dict[str, Facts]:
@@ -291,8 +296,12 @@ def check_sets(query: Query) -> None:
 
 
 def _noisy(aggregate: Aggregate, scope: Mapping[str, Facts]) -> Facts:
-    """Returns the facts of a noisy number: it has no bounds, and a count is whole. Those of a chosen value are its own."""
+    """Returns the facts of a noisy number: it has no bounds, and counts and sums of whole numbers are whole. Those of a chosen
+    value are its own."""
     if FUNCTIONS[aggregate.function].of == LABELS and aggregate.argument is not None:
         kind = facts(aggregate.argument, scope).kind
         return Facts("int" if kind == "real" else kind, whole=kind in ("int", "real"))
-    return Facts("int", nullable=False, whole=True) if FUNCTIONS[aggregate.function].counts else Facts("real")
+    if FUNCTIONS[aggregate.function].counts:
+        return Facts("int", nullable=False, whole=True)
+    whole = aggregate.function == "sum" and aggregate.argument is not None and facts(aggregate.argument, scope).whole
+    return Facts("real", whole=whole)

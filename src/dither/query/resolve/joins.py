@@ -216,13 +216,26 @@ def check_units(left: Shape, right: Shape, pairs: tuple[Pair, ...], catalog: Cat
             span=span,
             fix=_reference(left, right, catalog),
         )
-    if not any(_same_unit(pair, left, right) or _along_edge(pair, left, right, catalog) for pair in pairs):
+    if not any(_of_one_person(pair, left, right, catalog) for pair in pairs):
         column = left.root[1] if left.root else "the unit"
         raise QueryError(
             "This would combine rows of different people.",
             span=span,
             fix=f"equate the unit of both sides ({column}), or join along the reference that the catalog declares.",
         )
+
+
+def _of_one_person(pair: Pair, left: Shape, right: Shape, catalog: Catalog) -> bool:
+    """Returns whether rows that a pair equates belong to one unit, as far as the catalog says."""
+    return _same_unit(pair, left, right) or _along_edge(pair, left, right, catalog) or _same_rows(pair, left, right)
+
+
+def _same_rows(pair: Pair, left: Shape, right: Shape) -> bool:
+    """Returns whether both sides of a pair are one column of one table that belongs to one unit: the id of its rows.
+
+    The unit is equated, too (`_equated` in relations.py), so that a join stays within one unit whatever the ids are."""
+    one, two = known(pair[0], left), known(pair[1], right)
+    return one.of_one_unit and two.of_one_unit and one.origin is not None and one.origin == two.origin
 
 
 def _reference(left: Shape, right: Shape, catalog: Catalog) -> str:

@@ -171,6 +171,7 @@ def _narrow(name: str, known: Facts, condition: Expression) -> Narrow:
     holds = evaluator(condition)
     nullable = known.nullable and holds({name: None}) is True
     free = Facts(known.kind, low, high, nullable, known.whole, choices(condition, known), known.step)
+    free = replace(free, absent=nullable and known.absent)
     inside = replace(free, low=_later(known.low, low), high=_earlier(known.high, high), values=_both(known, free))
     if inside.values is None and not _is_empty(inside):
         inside = replace(inside, values=every_value(inside))
@@ -195,7 +196,7 @@ def narrow(name: str, known: Facts, conditions: Iterable[Expression]) -> Narrow:
     parts = [part for part in (implied(each, name) for each in conditions) if part != _TRUE]
     if not parts:
         clipped = replace(known, clipped=False)
-        free = Facts(known.kind, nullable=known.nullable, whole=known.whole, step=known.step)
+        free = Facts(known.kind, nullable=known.nullable, whole=known.whole, step=known.step, absent=known.absent)
         return Narrow(clipped, _outside(known, free, name, lambda _: True), free if known.clipped else known, unchanged=True)
     return _narrow(name, known, parts[0] if len(parts) == 1 else Call("and", tuple(parts)))
 

@@ -160,22 +160,28 @@ def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
             "This subquery would put an exact number about other people into each row.",
             span=node.span,
             fix=f"{_reference_fix(source)}equate the unit ({unit}) of both sides in its WHERE.",
+            mixes="number",
         )
     if lookup is not None and not lookup.equal:
         raise QueryError(
             "This subquery would put an exact number about people into the question.",
             span=node.span,
             fix="ask for it in a separate question and write the noisy number here, or take it from a public table.",
+            mixes="number",
         )
     if source.protects == BY_UNIT:
         if units:
             return
         if not node.aggregates:
             raise _distinct(node, source, unit)
+        own = f"{_reference_fix(source)}add {unit} to its {place}, so that it is per person"
+        if node.within:
+            own = f"compare the rows of one person: {node.within.replace('{unit}', unit)}"
         raise QueryError(
             f"This subquery {what} across people, and the question then asks about the result.",
             span=node.span,
-            fix=f"{_reference_fix(source)}add {unit} to its {place}, so that it is per person, or make it the whole question.",
+            fix=f"{own}; or {_alone(node)}.",
+            mixes="relation",
         )
     if source.protects == BY_ROW:
         raise QueryError(
@@ -183,6 +189,11 @@ def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
             span=node.span,
             fix='ask in one step, or declare a unit column instead of unit = "row".',
         )
+
+
+def _alone(node: PerUnit) -> str:
+    """Returns the private form of a subquery across people."""
+    return f"ask it alone, and write what it answers here: {node.alone}" if node.alone else "make it the whole question"
 
 
 def _distinct(node: PerUnit, source: Shape, unit: str) -> QueryError:

@@ -35,6 +35,11 @@ def prune(query: Query, by_unit: bool) -> Query:
     return replace(query, source=_prune(query.source, used))
 
 
+def prune_relation(relation: Relation, used: Names) -> Relation:
+    """Drops the columns of a relation that are not used."""
+    return _prune(relation, used)
+
+
 def used_by(named: tuple[Named, ...]) -> Names:
     """Returns the columns that expressions read."""
     return frozenset[str]().union(*(columns(each.expression) for each in named))

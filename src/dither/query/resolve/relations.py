@@ -60,6 +60,7 @@ from dither.query.resolve.joins import (
     with_mark,
 )
 from dither.query.resolve.listing import listed
+from dither.query.resolve.lookups import looked_up
 from dither.query.resolve.narrowing import beside, filtered, made_of, possible, traced
 from dither.query.resolve.per_unit import per_unit
 from dither.query.resolve.pruning import prune, used_by
@@ -226,7 +227,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
             fix="read the public table directly.",
         )
     check_names([key.name for key in query.keys] + [each.name for each in query.aggregates])
-    query = _fitted(query, source)
+    query, public = _with_lookups(_fitted(query, source), catalog)
     _check_size(query, source)
     resolved = replace(
         query, source=source.relation, keys=keys(query.keys, source), aggregates=aggregates(query.aggregates, source)
@@ -237,7 +238,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
     return Resolved(
         query=prune(resolved, source.protects == BY_UNIT),
         by_unit=source.protects == BY_UNIT,
-        tables=source.tables,
+        tables=tuple(dict.fromkeys((*source.tables, *public))),
         max_rows=1 if source.max_rows is None and source.one_row else source.max_rows,
         max_groups=1 if one_group or (source.max_groups is None and source.one_row) else source.max_groups,
         scope=source.scope,
@@ -251,6 +252,20 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         per_unit=frozenset(name for name, column in source.columns.items() if column.per_unit),
         whole=source.relation,
     )
+
+
+def _with_lookups(query: Query, catalog: Catalog) -> tuple[Query, tuple[str, ...]]:
+    """Resolves the public side of subqueries above the groups. Returns the query, and the tables that they read."""
+    tables: list[str] = []
+    above = []
+    for outer in query.above:
+        lookups = []
+        for each in outer.lookups:
+            rows = _relation(each.rows, catalog)
+            lookups.append(looked_up(each, rows))
+            tables += rows.tables
+        above.append(replace(outer, lookups=tuple(lookups)))
+    return replace(query, above=tuple(above)), tuple(tables)
 
 
 def _fitted(query: Query, source: Shape) -> Query:

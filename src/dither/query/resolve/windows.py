@@ -22,9 +22,10 @@ from fractions import Fraction
 
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either, family
+from dither.query.functions.casts import as_key
 from dither.query.functions.domains import every_value, facts
 from dither.query.functions.fitting import fit
-from dither.query.functions.registry import typed
+from dither.query.functions.registry import literal, typed
 from dither.query.nodes import (
     WINDOWS,
     Aggregate,
@@ -210,6 +211,7 @@ def _one(window: Window, source: Shape) -> Parts:
         arguments, result = _shifted(window, source)
     elif window.function in _VALUES:
         result = replace(facts(arguments[0], scope), nullable=True)
+        result = _missing(result) if window.rows is not None and not _sees_itself(window.rows) else result
     inner = tuple(typed(argument, scope) for argument in arguments)
     return [replace(window, arguments=inner)], Column(window.name), result
 
@@ -241,11 +243,24 @@ def _shifted(window: Window, source: Shape) -> tuple[tuple[Expression, ...], Fac
         what = f"{word} gives {show_kind(known.kind)}, and {show_kind(other.kind)} where there is no such row."
         raise QueryError(what, span=window.span, fix="write a constant of the same kind.")
     if other.kind == "null":
-        return (value, offset, default), replace(known, nullable=True)
+        return (value, offset, default), _missing(known) if number else known
     if kind == "real" and known.kind == "int":
         value = Call("to_real", (value,))
     filled: Expression = Call("to_real", (default,)) if kind == "real" and other.kind == "int" else default
-    return (value, offset, filled), either([known, other], True)
+    found = replace(either([known, other], True), clipped=known.clipped)
+    if known.values is not None and kind == known.kind:
+        found = replace(found, values=tuple(dict.fromkeys((*known.values, as_key(literal(default.value))))))
+    return (value, offset, filled), found
+
+
+def _missing(known: Facts) -> Facts:
+    """Returns the facts where there may be no such row: NULL is then a value of its own, as a key shows it in SQL."""
+    values = known.values if known.values is None or None in known.values else (*known.values, None)
+    return replace(known, nullable=True, values=values, absent=True)
+
+
+def _sees_itself(rows: Rows) -> bool:
+    return (rows.start is None or rows.start <= 0) and (rows.end is None or rows.end >= 0)
 
 
 def _depends(window: Window, source: Shape) -> Dependence:

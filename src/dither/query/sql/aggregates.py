@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -16,6 +18,10 @@ from dither.query.sql.forms import tuple_of
 from dither.query.sql.names import Scope, candidates, matching, name_of, only, place, refuse
 from dither.query.sql.sets import is_grouping
 from dither.query.sql.windows import Windows
+from dither.query.sql.words import ADVICE, unknown_function
+
+if TYPE_CHECKING:
+    from dither.query.sql.public import Public
 
 _CONDITIONAL = ("COUNT_IF", "COUNTIF")
 
@@ -42,6 +48,20 @@ def _other_parts(node: exp.Window) -> list[exp.Expr]:
     return [*where, *(part for part in node.iter_expressions() if part is not node.this)]
 
 
+_RANKS = ("RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST")
+
+
+def _no_aggregate(node: exp.Expr, call: exp.Expr, scope: Scope) -> Exception:
+    """Returns the refusal of FILTER or WITHIN GROUP behind something else than an aggregate that is answered."""
+    word = str(call.this).upper() if isinstance(call, exp.Anonymous) else ""
+    if word in _RANKS:
+        fix = "count the rows below it: COUNT_IF(x < 3), or COUNT_IF(x < 3) / COUNT(*) for their share."
+        return refuse(scope, node, f"{word} of a value is not supported.", fix)
+    if word in ADVICE:
+        return unknown_function(word, call, scope)
+    return refuse(scope, node, "FILTER and WITHIN GROUP need an aggregate before them.", "write COUNT(*) FILTER (WHERE x).")
+
+
 def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
     """Reads an aggregate, without a name yet: SUM(x) FILTER (WHERE y), PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x), ..."""
     scope = scope.at("inside an aggregate")
@@ -56,7 +76,7 @@ def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
         only(scope, call, "this expression", "WITHIN GROUP")
         ordered, call = call.expression, call.this
     if not is_aggregate(call) or not isinstance(call, exp.Anonymous):
-        raise refuse(scope, node, "FILTER and WITHIN GROUP need an aggregate before them.", "write COUNT(*) FILTER (WHERE x).")
+        raise _no_aggregate(node, call, scope)
     only(scope, call, "this expressions", "An aggregate")
     word = call.this.upper()
     name = by_word()[word]
@@ -78,7 +98,7 @@ def _not_allowed(word: str, call: exp.Anonymous, per_unit: bool, scope: Scope) -
     if per_unit:
         other = ", ".join(sorted(FUNCTIONS[name].words[0] for name in functions() if name != "count_distinct"))
         what = f"{word} cannot be used inside a subquery that aggregates per person."
-        return refuse(scope, call, what, f"use one of {other}.")
+        return refuse(scope, call, what, f"use one of {other}.", mixes="number")
     test = call.expressions[0].sql() if len(call.expressions) == 1 else "x"
     test = test if len(test) <= _LONGEST else "x"
     condition = f"NOT ({test})" if word == "BOOL_AND" else test
@@ -110,6 +130,8 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
         only(scope, inner, "expressions", "DISTINCT")
         if word != "COUNT" or len(inner.expressions) != 1:
             fix = "write COUNT(DISTINCT x), or COUNT(DISTINCT (x, y)) for the different pairs."
+            if word != "COUNT":
+                fix = f"write {word}(x), or COUNT(DISTINCT x); for each value, SELECT x, COUNT(*) AS n ... GROUP BY x."
             raise refuse(scope, call, "DISTINCT is supported only in COUNT(DISTINCT x) over one expression.", fix)
         return Aggregate("", "count_distinct", _distinct(inner.expressions[0], scope))
     return Aggregate("", name, expression(inner, scope))
@@ -224,6 +246,7 @@ class Grouping:
     aggregates: list[Aggregate] = field(default_factory=list)
     outputs: list[Named] = field(default_factory=list)
     windows: Windows | None = None  # None: window functions are refused
+    public: Public | None = None  # None: subqueries over public tables are refused
     within: dict[int, Expression] = field(default_factory=dict)  # columns of windows within one unit, by the id of their node
     sets: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each grouping set
     groupings: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each GROUPING
@@ -262,8 +285,8 @@ class Grouping:
                 return self.add(part, name if part is node else "")
             if is_grouping(part):
                 return self._grouping(part, here)
-            if isinstance(part, exp.Subquery) or id(part) in here.values:
-                return self._value(part, here)
+            if isinstance(part, exp.Subquery) or id(part) in here.values or self.is_public(part):
+                return self._value(part, here, aliases)
             if isinstance(part, exp.Column) and (aliases or not candidates(part, here)):
                 named = self._alias(part, here)
                 if named is not None:
@@ -275,8 +298,10 @@ class Grouping:
         return expression(node, here, look)
 
     def _is_above(self, part: exp.Expr) -> bool:
-        """Returns whether a node is computed from noisy numbers, so that it cannot be a key."""
-        return part.find(exp.Window) is not None or has_aggregate(part, self.is_aggregate)
+        """Returns whether a node is computed from noisy numbers or public tables, so that it cannot be a key."""
+        if part.find(exp.Window) is not None or has_aggregate(part, self.is_aggregate):
+            return True
+        return self.public is not None and self.public.stands_in(part, self.scope)
 
     def _window(self, node: exp.Window, here: Scope, aliases: bool) -> Expression:
         """Reads a window function over the groups. Its parts may name outputs of SELECT that were read before."""
@@ -318,12 +343,32 @@ class Grouping:
         value = expression(inner, here)
         return [number for number, key in enumerate(self.keys) if key.expression == value]
 
-    def _value(self, part: exp.Expr, here: Scope) -> Expression:
-        """Returns the key that equals a scalar subquery; refuses other subqueries above a GROUP BY."""
+    def is_public(self, part: exp.Expr) -> bool:
+        """Returns whether a node is a subquery over public tables that may stand here."""
+        return self.public is not None and self.public.reads(part)
+
+    def over(self, value: Expression, part: exp.Expr, here: Scope) -> Expression:
+        """Returns an expression over rows, with which a subquery is equated, in the keys that it is made of."""
+        for key in self.keys:
+            if key.expression == value:
+                return Column(key.name, span=value.span)
+        if isinstance(value, Call):
+            return replace(value, arguments=tuple(self.over(each, part, here) for each in value.arguments))
+        if not isinstance(value, Column):
+            return value
+        name = value.name.rsplit(".", 1)[-1]
+        what = f"This subquery is equated with {name}, which is neither grouped by nor inside an aggregate."
+        raise refuse(here, part, what, f"add {name} to GROUP BY, or put the subquery inside an aggregate: MAX((SELECT ...)).")
+
+    def _value(self, part: exp.Expr, here: Scope, aliases: bool = False) -> Expression:
+        """Returns the key that equals a scalar subquery, or the column of one that reads public tables; refuses others."""
         value = here.values.get(id(part))
         for key in self.keys:
             if key.expression == value:
                 return Column(key.name, span=place(here.text, part))
+        if value is None and self.public is not None and self.public.reads(part):
+            read = partial(self.above, place=here.place, aliases=aliases)
+            return self.public.add(part, here, read, partial(self.over, part=part, here=here))
         if here.place == "in SELECT" and id(part) in here.alone:
             what = "This subquery does not refer to the rows that are aggregated here, so it is a separate question."
             fix = "ask it separately, at its own price, and combine the answers; if the number is public, write it here."
@@ -336,7 +381,9 @@ class Grouping:
             fix = "put it into WHERE of the question around it: FROM (SELECT ... GROUP BY ...) t WHERE t.n > (SELECT ...)."
         else:
             what = f"A subquery cannot stand {here.place}: only noisy results are available there."
-            fix = "read public tables directly and write the number here; ask about people in a separate question."
+            fix = (
+                "only public tables can be read here; ask about people in a separate question, and write the noisy number here."
+            )
         raise refuse(here, part, what, fix)
 
     def _key(self, part: exp.Expr, here: Scope, aliases: bool) -> Expression | None:

@@ -43,11 +43,11 @@ def read_order(tree: exp.Select, grouping: Grouping) -> tuple[Order, ...]:
     only(scope, clause, "expressions", "ORDER BY")
     orders = []
     for item in clause.expressions:
-        only(scope, item, "this desc", "ORDER BY")  # refuses NULLS FIRST: NULLs come last
+        only(scope, item, "this desc nulls_first", "ORDER BY")
         value = grouping.above(item.this, "in ORDER BY", True)
         if isinstance(value, Literal):
             value = _position(value, grouping, item)
-        orders.append(Order(value, bool(item.args.get("desc"))))
+        orders.append(Order(value, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
     return tuple(orders)
 
 

@@ -17,6 +17,7 @@ from dither.errors import QueryError
 from dither.exact.numbers import parse_number
 from dither.query.nodes import Call, Expression, Literal, Span, by_word
 from dither.query.sql import forms
+from dither.query.sql.intervals import later
 from dither.query.sql.names import Scope, column, only, place, refuse
 from dither.query.sql.words import FUNCTIONS, TYPES, unknown_function
 
@@ -143,6 +144,9 @@ def _unknown(node: exp.Expr, scope: Scope) -> Exception:
 
 
 _OTHERS: dict[type[exp.Expr], tuple[str, str]] = {
+    **dict.fromkeys(
+        (exp.BitwiseLeftShift, exp.BitwiseRightShift), ("Bits of numbers are not supported.", "write x * 4 or x // 4.")
+    ),
     exp.Interval: ("An INTERVAL can only be added to a date or subtracted from one.", "write x + INTERVAL 1 MONTH."),
     exp.Order: ("The order of rows changes nothing inside an aggregate.", "leave ORDER BY out."),
     exp.Tuple: (
@@ -260,7 +264,7 @@ def _moved(moved: exp.Expr, interval: exp.Expr, sign: int, span: Span, scope: Sc
     only(scope, interval, "this unit", "INTERVAL")
     written = isinstance(interval.this, exp.Literal)
     amount = None if written or interval.this is None else expression(interval.this, scope, replace)
-    return forms.later(expression(moved, scope, replace), interval, amount, sign, span, scope)
+    return later(expression(moved, scope, replace), interval, amount, sign, span, scope.text)
 
 
 def _substring(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:

@@ -1,31 +1,20 @@
-"""Reads calls whose arguments are rearranged: LEFT(x, 2), DATE_PART('year', d), d + INTERVAL 1 MONTH, x IS DISTINCT FROM y.
+"""Reads calls whose arguments are rearranged: LEFT(x, 2), DATE_PART('year', d), x IS DISTINCT FROM y.
 
 Each becomes functions of the registry, so that it has their meaning in every engine.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-
-from sqlglot import exp
 
 from dither.errors import QueryError
 from dither.query.functions.letters import lower
+from dither.query.functions.patterns import with_options
 from dither.query.nodes import Call, Expression, Literal, Span
-from dither.query.sql.names import Scope
 from dither.query.sql.words import PARTS
 
 _END = 2**31 - 1  # more characters than any text has
 _FALSE = Literal(False)
-_UNITS = {"day": ("add_days", 1), "week": ("add_days", 7), "month": ("add_months", 1), "quarter": ("add_months", 3)}
-_UNITS |= {
-    "year": ("add_months", 12),
-    "hour": ("add_seconds", 3600),
-    "minute": ("add_seconds", 60),
-    "second": ("add_seconds", 1),
-}
-_USAGE = "write INTERVAL 3 MONTH, with one of day, week, month, quarter, year, hour, minute and second."
 Parts = tuple[Expression, ...]
 Form = Callable[[Parts, Span], Expression]
 
@@ -65,10 +54,28 @@ def _strftime(parts: Parts, span: Span) -> Expression:
     return Call("strftime", parts[::-1] if swapped else parts, span=span)
 
 
+def _pattern(parts: Parts, name: str, span: Span) -> str:
+    """Returns the pattern of REGEXP_MATCHES(x, 'pattern', 'options'), with its options as flags."""
+    texts = [part.value if isinstance(part, Literal) else None for part in parts[1:]]
+    pattern = texts[0] if len(texts) in (1, 2) else None
+    options = texts[1] if len(texts) == 2 else ""
+    if not isinstance(pattern, str) or not isinstance(options, str):
+        raise _usage(name, f"{name}(x, 'pattern') or {name}(x, 'pattern', 'i'), with constants", span)
+    found = with_options(pattern, options)
+    if found is None:
+        known = "'i' for letters of any case, 's' for a . that is a line feed too, 'l' for a text that is no pattern"
+        fix = f"write {known}; '(?m)' in the pattern makes ^ and $ the ends of a line."
+        raise QueryError(f"{name} has no such option.", span=parts[2].span or span, fix=fix)
+    return found
+
+
+def _partial_match(parts: Parts, span: Span) -> Expression:
+    pattern = Literal(_pattern(parts, "REGEXP_MATCHES", span), span=parts[1].span)
+    return Call("regexp_matches", (parts[0], pattern), span=span)
+
+
 def _full_match(parts: Parts, span: Span) -> Expression:
-    if len(parts) != 2 or not isinstance(parts[1], Literal) or not isinstance(parts[1].value, str):
-        raise _usage("REGEXP_FULL_MATCH", "REGEXP_FULL_MATCH(x, 'pattern')", span)
-    whole = Literal(f"^(?:{parts[1].value})$", span=parts[1].span)
+    whole = Literal(f"^(?:{_pattern(parts, 'REGEXP_FULL_MATCH', span)})$", span=parts[1].span)
     return Call("regexp_matches", (parts[0], whole), span=span)
 
 
@@ -107,6 +114,7 @@ FORMS: dict[str, Form] = {
     "CONCAT": _concat,
     "STRFTIME": _strftime,
     "DATE_PART": _date_part,
+    "REGEXP_MATCHES": _partial_match,
     "REGEXP_FULL_MATCH": _full_match,
 }
 
@@ -132,25 +140,6 @@ def ilike(x: Expression, pattern: Literal, span: Span) -> Expression:
 def tuple_of(parts: Parts, span: Span) -> Expression:
     """Reads (a, b) in COUNT(DISTINCT (a, b))."""
     return Call("row", parts, span=span)
-
-
-def later(x: Expression, node: exp.Expr, amount: Expression | None, sign: int, span: Span, scope: Scope) -> Expression:
-    """Reads x + INTERVAL n UNIT; `amount` is n if it is not a number in the text. `sign` is -1 for a difference."""
-    unit = node.args.get("unit")
-    word = unit.name.lower().rstrip("s") if isinstance(unit, exp.Var) else ""
-    if word not in _UNITS:
-        raise QueryError("An INTERVAL is a number of one unit.", text=scope.text, span=span, fix=_USAGE)
-    name, width = _UNITS[word]
-    if amount is not None:
-        if name != "add_days":
-            raise QueryError("Only days and weeks can be added by a column.", text=scope.text, span=span, fix=_USAGE)
-        factor = sign * width
-        number = amount if factor == 1 else Call("mul", (amount, Literal(factor)), span=amount.span)
-        return Call(name, (x, number), span=span)
-    text = str(node.this.this) if isinstance(node.this, exp.Literal) else ""
-    if not re.fullmatch(r"[+-]?\d{1,9}", text):
-        raise QueryError("The number of an INTERVAL is a whole number.", text=scope.text, span=span, fix=_USAGE)
-    return Call(name, (x, Literal(sign * int(text) * width)), span=span)
 
 
 def decimal(value: Expression, digits: int, span: Span) -> Expression:

@@ -17,6 +17,7 @@ author thinks must not be charged:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -27,8 +28,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from dither.errors import QueryError
 from dither.query.sql.contexts import constant_for, placed
-from dither.query.sql.parameters import fill
+from dither.query.sql.intervals import check_intervals
+from dither.query.sql.parameters import Place, fill, places, value_of
 from dither.query.sql.parameters import written_out as with_values
+from dither.query.sql.reasons import FOLLOWED, MEANINGLESS, MISWRITTEN, REASONS
 
 
 def _types(words: str) -> frozenset[TokenType]:
@@ -196,50 +199,13 @@ _NAMELIKE_WORDS = """
     BOOLEAN INT BIGINT SMALLINT TINYINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE TIMESTAMP YEAR
     NAME TYPE KEY SOURCE ROLE TAG TIME INDEX LANGUAGE MONEY UUID POINT LIST MAP OBJECT
 """
-_MOMENTS = "CURRENT_DATE CURRENT_DATETIME CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER LOCALTIME LOCALTIMESTAMP"
+_MOMENTS = "CURRENT_DATE CURRENT_DATETIME CURRENT_TIME CURRENT_TIMESTAMP LOCALTIME LOCALTIMESTAMP"
 _NAMELIKE = frozenset(TokenType[word] for word in _NAMELIKE_WORDS.split())  # also names, without quotes
 _ALLOWED = _NAMELIKE | frozenset(TokenType[word] for word in _WORDS.split())
 _VOLATILE = frozenset(TokenType[word] for word in _MOMENTS.split())
 _PARAMETERS = frozenset({TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.DOLLAR})
 _SETS = frozenset({TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS})  # a list in parentheses follows
 _NAMING = frozenset({TokenType.FROM, TokenType.JOIN})  # a name follows
-_FOLLOWED = {  # if another token follows, the word is meant as a name
-    **dict.fromkeys((TokenType.ANY, TokenType.SOME), TokenType.L_PAREN),
-    **dict.fromkeys((TokenType.SEMI, TokenType.ANTI), TokenType.JOIN),
-}
-_SOME = "for = write x IN (SELECT y ...); for > compare with (SELECT MIN(y) ...), for < with (SELECT MAX(y) ...)."
-_REASONS: dict[TokenType, tuple[str, str]] = {
-    TokenType.TABLE_SAMPLE: ("TABLESAMPLE draws rows at random, so the answer would not be about the data.", "leave it out."),
-    TokenType.INTERVAL: ("INTERVAL is followed by a number and a unit.", "write x + INTERVAL 3 MONTH."),
-    TokenType.FETCH: ("FETCH is not written like this.", "write FETCH FIRST 10 ROWS ONLY, or LIMIT 10."),
-    TokenType.L_BRACE: ("Structures are not supported.", "use one column for each value."),
-    TokenType.ARROW: ("Parts of structures are not supported.", "use one column for each value."),
-    TokenType.ESCAPE: ("LIKE has no escape character here.", "write CONTAINS(x, '%') or STARTS_WITH(x, 'a_')."),
-    TokenType.COLLATE: ("Texts are compared letter by letter, without a collation.", "write LOWER(x) on both sides."),
-    **dict.fromkeys((TokenType.AMP, TokenType.PIPE), ("Bits of numbers are not supported.", "write it with // and %.")),
-    TokenType.TRUNCATE: ("There is no function TRUNCATE.", "write TRUNC(x), or TRUNC(x, 2) for two digits."),
-    TokenType.ISNULL: ("ISNULL is not supported.", "write x IS NULL, or COALESCE(x, y)."),
-    TokenType.NOTNULL: ("NOTNULL is not supported.", "write x IS NOT NULL."),
-    TokenType.SIMILAR_TO: ("SIMILAR TO is not supported.", "write x LIKE 'a%' or REGEXP_MATCHES(x, 'pattern')."),
-    TokenType.RLIKE: ("RLIKE is not supported.", "write REGEXP_MATCHES(x, 'pattern')."),
-    TokenType.GLOB: ("GLOB is not supported.", "write x LIKE 'a%'."),
-    TokenType.TILDE: ("~ is not supported.", "write REGEXP_MATCHES(x, 'pattern')."),
-    TokenType.LATERAL: ("LATERAL joins are not supported.", "write an ordinary JOIN ... ON."),
-    TokenType.NATURAL: ("NATURAL JOIN hides which columns must be equal.", "write JOIN ... USING (column)."),
-    TokenType.INTERSECT: ("INTERSECT compares the rows of different people.", "use EXISTS with the unit column equated."),
-    TokenType.EXCEPT: ("EXCEPT compares the rows of different people.", "use NOT EXISTS with the unit column equated."),
-    TokenType.SEMI: ("SEMI JOIN is not supported.", "write WHERE x IN (SELECT x FROM ...), or WHERE EXISTS (SELECT ...)."),
-    TokenType.ANTI: ("ANTI JOIN is not supported.", "write WHERE x NOT IN (SELECT x FROM ...), or NOT EXISTS (SELECT ...)."),
-    TokenType.ANY: ("ANY is not supported.", _SOME),
-    TokenType.SOME: ("SOME is not supported.", _SOME),
-    TokenType.RECURSIVE: ("Recursive queries are not supported.", "leave RECURSIVE out."),
-    TokenType.FARROW: ("=> compares nothing.", "write >= for at least."),
-    TokenType.DAMP: ("&& is not supported.", "write AND."),
-    **{
-        word: (f"{name} is written with a list of keys.", f"write GROUP BY {name} (a, b).")
-        for word, name in ((TokenType.ROLLUP, "ROLLUP"), (TokenType.CUBE, "CUBE"), (TokenType.GROUPING_SETS, "GROUPING SETS"))
-    },
-}
 
 
 def read(text: str, params: Mapping[str, Any] | None = None) -> tuple[exp.Expr, list[Token]]:
@@ -251,7 +217,10 @@ def read(text: str, params: Mapping[str, Any] | None = None) -> tuple[exp.Expr, 
     if opening.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.PIVOT):
         word = opening.text.split()[0].upper()[:20] if opening.text.split() else opening.text
         raise QueryError(
-            f"Only a SELECT is answered, and this begins with {word}.", text=text, span=_span(opening), fix="ask with SELECT."
+            f"Only a SELECT is answered, and this begins with {word}.",
+            text=text,
+            span=_span(opening),
+            fix="begin with SELECT, as in SELECT COUNT(*) AS n FROM people.",
         )
     _check_tokens(text, found)
     return _parsed(text, found, exp.Expr), found
@@ -260,6 +229,27 @@ def read(text: str, params: Mapping[str, Any] | None = None) -> tuple[exp.Expr, 
 def written_out(text: str, params: Mapping[str, Any]) -> str:
     """Returns the text with the values of its parameters written out, for the ledger and for people."""
     return with_values(text, _tokens(text), params)
+
+
+def shown_values(text: str, params: Mapping[str, Any]) -> str:
+    """Returns the values of a text's parameters as SQL writes them, for the ledger and for people.
+
+    >>> shown_values("age >= ? AND city = ?", {"1": 18, "2": "Arl"}), shown_values("age >= :low", {"low": 18})
+    ("[18, 'Arl']", "{low: 18}")
+    """
+    tokens = _tokens(text)
+    values = {place.name: value_of(text, tokens, place, params[place.name]) for place in places(text, tokens)}
+    if all(name.isdigit() for name in values):
+        return f"[{', '.join(values[name] for name in sorted(values, key=int))}]"
+    return "{" + ", ".join(f"{name}: {value}" for name, value in values.items()) + "}"
+
+
+def parameters(text: str) -> list[Place]:
+    """Returns the parameters of a text; none if it cannot be read, which `read` refuses."""
+    try:
+        return places(text, _tokens(text)) if any(sign in text for sign in "?$:") else []
+    except QueryError:
+        return []
 
 
 def statements(text: str) -> list[str]:
@@ -278,11 +268,12 @@ def statements(text: str) -> list[str]:
     return [text[span[0] : span[1]] for span in found if span is not None]
 
 
-def read_expression(text: str) -> exp.Expr:
-    """Parses one expression, for the fluent reader."""
+def read_expression(text: str, params: Mapping[str, Any] | None = None) -> exp.Expr:
+    """Parses one expression, for the fluent reader, with the values of its parameters."""
     tokens = _tokens(text)
     if not tokens:
         raise QueryError("The expression is empty.", fix="write an expression such as 'age >= 18'.")
+    tokens = tokens if params is None else fill(text, tokens, params)
     _check_tokens(text, tokens)
     if tokens[-1].token_type is TokenType.SEMICOLON:
         raise QueryError("An expression has no semicolon.", text=text, span=_span(tokens[-1]), fix="leave it out.")
@@ -316,10 +307,11 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         alone = token.token_type in _SETS and (after is None or after.token_type is not TokenType.L_PAREN)
         if ((token.token_type not in _ALLOWED and index not in here) or alone) and not _is_nulls_first(tokens, index):
             before = tokens[index - 1].token_type if index else None
-            if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in _REASONS):
+            if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in REASONS):
                 raise _reserved(text, token)
             _refuse(text, token, after)
     check_gaps(text, tokens)
+    check_intervals(text, tokens)
 
 
 def _is_nulls_first(tokens: Sequence[Token], index: int) -> bool:
@@ -341,10 +333,15 @@ def _is_word(token: Token) -> bool:
 
 
 def _refuse(text: str, token: Token, after: Token | None) -> None:
-    usual = _FOLLOWED.get(token.token_type)
+    usual = FOLLOWED.get(token.token_type)
     is_name = usual is not None and (after is None or after.token_type is not usual)
-    if token.token_type in _PARAMETERS:
-        reason = (f"{token.text} is not a parameter here.", "write ?, $1 or :name in a SELECT, and give its value in params.")
+    if token.token_type is TokenType.COLON and "[" in text[: token.start]:
+        reason = ("A part of a text is not written like this.", "write SUBSTRING(x, 1, 2), LEFT(x, 2) or RIGHT(x, 2).")
+    elif token.token_type in _PARAMETERS:
+        reason = (
+            f"{token.text} is not a parameter here.",
+            "write ?, $1 or :name in a SELECT or in where(), and give its value in params.",
+        )
     elif token.token_type in _VOLATILE:
         reason = (
             f"{token.text.upper()} changes from one moment to the next.",
@@ -353,7 +350,7 @@ def _refuse(text: str, token: Token, after: Token | None) -> None:
     else:
         shown = token.text.upper()[:20]
         quoted = token.text.isidentifier()
-        reason = (None if is_name else _REASONS.get(token.token_type)) or (
+        reason = (None if is_name else REASONS.get(token.token_type)) or (
             f"{shown} is not part of the SQL that dither answers.",
             f'leave it out; if it is a name, write "{token.text}" in double quotes.' if quoted else "leave it out.",
         )
@@ -385,6 +382,13 @@ def _unreadable(text: str, tokens: list[Token], error: ParseError) -> QueryError
     place = error.errors[0] if error.errors else {}
     where = [token for token in tokens if (token.line, token.col) == (place.get("line"), place.get("col"))]
     before = tokens[tokens.index(where[0]) - 1] if where and tokens.index(where[0]) else None
+    for first, second in itertools.pairwise(tokens):
+        words = (first.text.upper(), second.text.upper())
+        if reason := MISWRITTEN.get(words) or MISWRITTEN.get(("", words[1])):
+            return QueryError(reason[0], text=text, span=_span(second), fix=reason[1])
+    if where and where[0].token_type is TokenType.FROM:
+        fix = "write SELECT ... FROM ... WHERE ... GROUP BY ... ORDER BY ..."
+        return QueryError("FROM cannot stand here.", text=text, span=_span(where[0]), fix=fix)
     if before is not None and before.token_type is TokenType.ALIAS and where[0].text.isidentifier():
         return _reserved(text, where[0])
     return QueryError(
@@ -412,7 +416,8 @@ def with_hint(error: QueryError, text: str, names: Iterable[str]) -> QueryError:
 
 _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER})
 _FRAMES = frozenset({"UNBOUNDED", "PRECEDING", "FOLLOWING", "CURRENT"})
-_UNMARKED = frozenset({"CAST", "TRY_CAST", "EXTRACT", "WITHIN", "GROUP", "NULLS", "LAST"}) | _FRAMES
+_WINDOWS = frozenset({"IGNORE", "RESPECT", "GROUPS"})  # words of windows, which are in the tree without a place
+_UNMARKED = frozenset({"CAST", "TRY_CAST", "EXTRACT", "WITHIN", "GROUP", "NULLS", "LAST"}) | _FRAMES | _WINDOWS
 
 
 def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> None:
@@ -429,7 +434,9 @@ def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> No
         part = index > 1 and tokens[index - 2].text.upper() == "EXTRACT"
         part = part or (token.token_type is TokenType.NUMBER and index > 0 and tokens[index - 1].token_type is TokenType.DOT)
         if token.token_type in _NAMES and token.start not in marked and token.text.upper() not in _UNMARKED and not part:
-            raise QueryError(f"{token.text[:40]} has no meaning here.", text=text, span=_span(token), fix="leave it out.")
+            fix = MEANINGLESS.get(token.text.upper(), "leave it out.")
+            raise QueryError(f"{token.text[:40]} has no meaning here.", text=text, span=_span(token), fix=fix)
+    _check_window_words(text, [token for token in tokens if token.start not in marked], tree)
     spans = [token for token in tokens if token.token_type is TokenType.INTERVAL]
     if len(spans) != len(list(tree.find_all(exp.Interval))):
         raise QueryError("This INTERVAL cannot be read.", text=text, span=_span(spans[-1]), fix="write INTERVAL 3 MONTH.")
@@ -444,6 +451,18 @@ def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> No
         raise QueryError(
             f"{word} has no meaning here.", text=text, span=_span(sets[-1]), fix=f"write it in GROUP BY: {word} (a, b)."
         )
+
+
+def _check_window_words(text: str, tokens: Sequence[Token], tree: exp.Expr) -> None:
+    """Refuses IGNORE, RESPECT and GROUPS where sqlglot dropped them. `tokens`: those without a place in the tree."""
+    groups = [spec for spec in tree.find_all(exp.WindowSpec) if str(spec.args.get("kind")).upper() == "GROUPS"]
+    nulls = [node for node in tree.find_all(exp.IgnoreNulls, exp.RespectNulls) if node.find_ancestor(exp.Window) is not None]
+    ignored = sum(isinstance(node, exp.IgnoreNulls) for node in nulls)
+    for word, count in {"IGNORE": ignored, "RESPECT": len(nulls) - ignored, "GROUPS": len(groups)}.items():
+        written = [token for token in tokens if token.token_type is TokenType.VAR and token.text.upper() == word]
+        if len(written) != count:
+            span = _span(written[-1]) if written else None
+            raise QueryError(f"{word} has no meaning here.", text=text, span=span, fix="leave it out.")
 
 
 def _check_depth(text: str, tree: exp.Expr) -> None:

@@ -30,13 +30,16 @@ from dither.query.nodes import (
     Join,
     Literal,
     Named,
+    PerUnit,
     Relation,
     Scalar,
     Semi,
     Span,
+    words_of,
 )
-from dither.query.sql.aggregates import Grouping, has_aggregate
+from dither.query.sql.aggregates import Grouping, has_aggregate, is_aggregate
 from dither.query.sql.expressions import expression
+from dither.query.sql.gate import Narrow
 from dither.query.sql.names import Field, Scope, Source, candidates, matching, name_of, only, place, refuse
 from dither.query.sql.tables import Context, Pair, check_below, named_table
 from dither.text import did_you_mean, folded
@@ -81,7 +84,7 @@ def _read_in(node: exp.In, scope: Scope, context: Context) -> Partners:
     select = query.this if isinstance(query, exp.Subquery) and not query.args.get("with_") else query
     if isinstance(select, exp.Select) and select.args.get("distinct"):
         query = select = _without_distinct(select, scope)
-    if isinstance(select, exp.Select) and _plain(select):
+    if isinstance(select, exp.Select) and is_plain(select):
         item = select.expressions[0].unalias()
         rows = context.inner(select, [item], scope, context)
         pair = expression(node.this, scope), expression(item, rows.scope.at("in SELECT"))
@@ -89,7 +92,42 @@ def _read_in(node: exp.In, scope: Scope, context: Context) -> Partners:
     other = context.subquery(query, context, SUBQUERY)
     if len(other.fields) != 1:
         raise refuse(scope, node, "The subquery of IN must have just one column.", "select one column.")
-    return Partners(other.relation, (), (expression(node.this, scope), Column(other.fields[0].name)), span)
+    read = expression(node.this, scope)
+    relation = _told(other.relation, within_person(select, read)) if isinstance(select, exp.Select) else other.relation
+    return Partners(relation, (), (read, Column(other.fields[0].name)), span)
+
+
+def _told(relation: Relation, within: str) -> Relation:
+    """Tells the aggregation of a subquery what to write instead of it, for its refusal."""
+    if isinstance(relation, PerUnit):
+        return replace(relation, within=within)
+    return replace(relation, source=_told(relation.source, within)) if isinstance(relation, (Compute, Filter)) else relation
+
+
+def within_person(select: exp.Select, value: Expression) -> str:
+    """Returns v.k IN (SELECT k FROM t GROUP BY k HAVING SUM(x) > 2) for the rows of one person, or "" for other forms:
+
+    (SELECT SUM(x) FROM t AS b WHERE b.{unit} = v.{unit} AND b.k = v.k) > 2
+    """
+    clauses = {key for key, value in select.args.items() if value} - {"expressions", "from_", "where", "group", "having"}
+    having, table = select.args.get("having"), select.args["from_"].this if select.args.get("from_") else None
+    keys = select.args["group"].expressions if select.args.get("group") else []
+    plain = len(keys) == 1 and isinstance(keys[0], exp.Column) and isinstance(value, Column) and not words_of(value)
+    if clauses or having is None or not isinstance(table, exp.Table) or not plain or not isinstance(value, Column):
+        return ""
+    outer, _, column = value.name.partition(".")
+    where = select.args.get("where")
+    conditions = [f"b.{{unit}} = {outer}.{{unit}}", f"b.{keys[0].name} = {outer}.{column}"]
+    conditions += [where.this.sql(dialect=Narrow)] if where is not None else []
+
+    def own(part: exp.Expr) -> exp.Expr:
+        if not is_aggregate(part):
+            return part
+        return exp.Var(this=f"(SELECT {part.sql(dialect=Narrow)} FROM {table.name} AS b WHERE {' AND '.join(conditions)})")
+
+    text = having.this.transform(own).sql(dialect=Narrow)
+    named = table.args.get("alias") is not None and table.alias in text
+    return "" if named or len(text) > _LONGEST_FORM else text
 
 
 def _without_distinct(select: exp.Select, scope: Scope) -> exp.Select:
@@ -100,7 +138,7 @@ def _without_distinct(select: exp.Select, scope: Scope) -> exp.Select:
     return select
 
 
-def _plain(select: exp.Select) -> bool:
+def is_plain(select: exp.Select) -> bool:
     """Returns whether a SELECT is one expression over rows: no star, no aggregate, no further clause."""
     items = select.expressions
     clauses = {key for key, value in select.args.items() if value} - {"expressions", "from_", "joins", "where", "with_"}
@@ -121,10 +159,11 @@ def _read_exists(node: exp.Expr, scope: Scope, context: Context) -> Partners:
 
 
 _LONGEST = 60  # the most characters of an expression in a fix
+_LONGEST_FORM = 300  # and of a condition
 
 
 @dataclass(frozen=True)
-class _Scalar:
+class ReadScalar:
     """A scalar subquery: its rows, the pairs that equate them with the outer row, its aggregates, its value over them."""
 
     rows: Relation
@@ -134,11 +173,14 @@ class _Scalar:
     span: Span = field(default=None, compare=False)
 
 
-def with_values(source: Source, nodes: Sequence[exp.Expr], scope: Scope, context: Context) -> tuple[Relation, Scope]:
-    """Joins the subqueries of the nodes to the source. Returns the relation, and the scope with the subqueries' values."""
-    relation, scope = _with_scalars(source, nodes, scope, context)
+def with_values(
+    source: Source, nodes: Sequence[exp.Expr], scope: Scope, context: Context, above: frozenset[int] = frozenset()
+) -> tuple[Relation, Scope]:
+    """Joins the subqueries of the nodes to the source. Returns the relation, and the scope with the subqueries' values.
+    `above`: the ids of subqueries that are not about rows (public.py)."""
+    relation, scope = _with_scalars(source, nodes, scope, context, above)
     marks: dict[Partners, Column] = {}  # equal subqueries are joined once
-    for node in [part for each in nodes for part in _nested(each)]:
+    for node in [part for each in nodes for part in _nested(each) if id(part) not in above]:
         other = partners(node, scope, context)
         if other not in marks:
             marks[other] = other.mark(context)
@@ -157,16 +199,18 @@ def _nested(node: exp.Expr) -> list[exp.Expr]:
     return [nested for part in node.iter_expressions() for nested in _nested(part)]
 
 
-def _with_scalars(source: Source, nodes: Sequence[exp.Expr], scope: Scope, context: Context) -> tuple[Relation, Scope]:
-    subqueries = [subquery for node in nodes for subquery in _subqueries(node)]
+def _with_scalars(
+    source: Source, nodes: Sequence[exp.Expr], scope: Scope, context: Context, above: frozenset[int]
+) -> tuple[Relation, Scope]:
+    subqueries = [subquery for node in nodes for subquery in _subqueries(node) if id(subquery) not in above]
     if not subqueries:
         return source.relation, scope
     relation = source.relation
-    values: dict[_Scalar, Expression] = {}  # equal subqueries are joined once
+    values: dict[ReadScalar, Expression] = {}  # equal subqueries are joined once
     by_id: dict[int, Expression] = {}
     alone: set[int] = set()
     for node in subqueries:
-        scalar = _read(node, scope, context)
+        scalar = read_scalar(node, scope, context)
         if scalar not in values:
             relation, values[scalar] = _join_scalar(relation, scalar, context.alias())
         by_id[id(node)] = values[scalar]
@@ -183,13 +227,14 @@ def _subqueries(node: exp.Expr) -> list[exp.Subquery]:
     return [subquery for part in node.iter_expressions() for subquery in _subqueries(part)]
 
 
-def _read(node: exp.Subquery, scope: Scope, context: Context) -> _Scalar:
+def read_scalar(node: exp.Subquery, scope: Scope, context: Context) -> ReadScalar:
+    """Reads a subquery that is one aggregate."""
     select = _one_aggregate(node, context)
     item = select.expressions[0].unalias()
     rows = context.inner(select, [item], scope, context)
     grouping = Grouping(rows.scope.at("in SELECT"), per_unit=True)
     value = grouping.above(item, "in SELECT", False)
-    return _Scalar(rows.source.relation, rows.pairs, tuple(grouping.aggregates), value, place(context.text, node))
+    return ReadScalar(rows.source.relation, rows.pairs, tuple(grouping.aggregates), value, place(context.text, node))
 
 
 def _one_aggregate(node: exp.Subquery, context: Context) -> exp.Select:
@@ -229,7 +274,7 @@ def _not_one_value(node: exp.Select) -> tuple[str, str] | None:
     return None
 
 
-def _join_scalar(relation: Relation, scalar: _Scalar, alias: str) -> tuple[Relation, Expression]:
+def _join_scalar(relation: Relation, scalar: ReadScalar, alias: str) -> tuple[Relation, Expression]:
     joined = Join(relation, scalar.rows, scalar.pairs, "left", Scalar(alias, scalar.aggregates), span=scalar.span)
     return joined, _over(scalar.value, alias, {each.name: each for each in scalar.aggregates})
 

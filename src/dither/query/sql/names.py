@@ -93,9 +93,9 @@ class Source:
     fields: tuple[Field, ...]
 
 
-def refuse(scope: Scope, node: exp.Expr | None, what: str, fix: str = "") -> QueryError:
-    """Returns the refusal of a part of the question, with a caret at its place."""
-    return QueryError(what, text=scope.text, span=None if node is None else place(scope.text, node), fix=fix)
+def refuse(scope: Scope, node: exp.Expr | None, what: str, fix: str = "", mixes: str = "") -> QueryError:
+    """Returns the refusal of a part of the question, with a caret at its place. `mixes`: see QueryError."""
+    return QueryError(what, text=scope.text, span=None if node is None else place(scope.text, node), fix=fix, mixes=mixes)
 
 
 def place(text: str, node: exp.Expr) -> tuple[int, int] | None:

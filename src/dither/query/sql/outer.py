@@ -20,12 +20,16 @@ from dither.query.sql.clauses import read_condition, read_limit, read_offset, re
 from dither.query.sql.expressions import expression
 from dither.query.sql.names import Field, Scope, matching, name_of, only, place, refuse
 from dither.query.sql.pivot import by_both_keys, pivot
+from dither.query.sql.public import Public
 from dither.query.sql.subqueries import group, output_name, rows, star_fields
 from dither.query.sql.tables import Context, cte_name
+from dither.query.sql.union import read_results
 from dither.query.sql.windows import Windows, is_fold, read_call
+from dither.query.union import Results, columns_of
 from dither.text import folded
 
 Private = Callable[[exp.Expr, Context], Query]  # reads the SELECT that aggregates people
+Read = Query | Results  # what is read: a question, or results that UNION puts together
 _SHAPE = "expressions from_ joins where group having qualify windows order limit offset with_ distinct"
 
 
@@ -73,16 +77,18 @@ def is_noisy(tree: exp.Expr, names: Names) -> bool:
     tree = bare(tree)
     if isinstance(tree, exp.Pivot):
         return True
-    if not isinstance(tree, exp.Select):
+    if not isinstance(tree, (exp.Select, exp.Union)):
         return False
     names = names.with_ctes(tree)
+    if isinstance(tree, exp.Union):
+        return is_noisy(tree.this, names) or is_noisy(tree.expression, names)
     if any(names.find(each) is not None for each in _sources(tree)):
         return True
     clauses = [tree.args.get("group"), tree.args.get("having")]
     if not any(clauses) and not any(has_aggregate(item) for item in tree.expressions):
         return False
     try:
-        source, scope = rows(tree, replace(names.context, scans=[]))
+        source, scope = rows(tree, replace(names.context, scans=[]), noisy=True)
         keys = group(tree, scope, per_unit=False).keys
         return aggregates_people(source.relation, keys, names.context.catalog)
     except QueryError:
@@ -95,11 +101,14 @@ def _sources(tree: exp.Select) -> list[exp.Expr]:
     return [*first, *(join.this for join in tree.args.get("joins") or ())]
 
 
-def read_question(tree: exp.Expr, names: Names, private: Private) -> Query:
+def read_question(tree: exp.Expr, names: Names, private: Private) -> Read:
     """Reads a question from the inside out: the SELECT that aggregates people, then each SELECT around it."""
     tree = bare(tree)
     if isinstance(tree, exp.Pivot):
         return _pivot_statement(tree, names.with_ctes(tree), private)
+    if isinstance(tree, exp.Union):
+        inside = names.with_ctes(tree)
+        return read_results(tree, names.context.scope, lambda part: read_question(part, inside, private))
     if not isinstance(tree, exp.Select):
         return private(tree, names.context)
     names = names.with_ctes(tree)
@@ -110,19 +119,17 @@ def read_question(tree: exp.Expr, names: Names, private: Private) -> Query:
     scope = names.context.scope
     only(scope, tree, _SHAPE, "SELECT")
     _check_joins(tree, scope)
-    parts = [
-        _alone(_source(item, *each, private), item, scope) for item, each in zip(items, found, strict=True) if each is not None
-    ]
+    parts = [_source(item, *each, private) for item, each in zip(items, found, strict=True) if each is not None]
     aliases = [_alias(item, scope, number) for number, item in enumerate(items, start=1)]
     inner = parts[0] if len(parts) == 1 else _together(parts, aliases, items, scope)
     here = Scope(scope.text, _fields(inner, parts, aliases, items, scope))
     before, here = _with_scalars(tree, items, here, names)
     if before is not None:
         inner = replace(inner, above=(*inner.above, before))
-    return replace(inner, above=(*inner.above, _outer(tree, here, columns_of(inner))))
+    return replace(inner, above=(*inner.above, *_outers(tree, here, columns_of(inner), names.context)))
 
 
-def _source(item: exp.Expr, tree: exp.Expr, names: Names, private: Private) -> Query:
+def _source(item: exp.Expr, tree: exp.Expr, names: Names, private: Private) -> Read:
     """Reads an item of FROM, with its PIVOT."""
     inner = read_question(tree, names, private)
     for node in item.args.get("pivots") or ():
@@ -130,19 +137,12 @@ def _source(item: exp.Expr, tree: exp.Expr, names: Names, private: Private) -> Q
     return inner
 
 
-def _alone(inner: Query, item: exp.Expr, scope: Scope) -> Query:
-    if inner.sets:
-        what = "A SELECT cannot stand around the rows of several grouping sets."
-        raise refuse(scope, item, what, "ask with one GROUP BY inside, or ask the inner question alone.")
-    return inner
-
-
-def _pivoted(node: exp.Expr, inner: Query, context: Context) -> Query:
+def _pivoted(node: exp.Expr, inner: Read, context: Context) -> Read:
     fields = tuple(Field("", name, name) for name in columns_of(inner))
     return replace(inner, above=(*inner.above, pivot(node, inner, Scope(context.text, fields), context.catalog)))
 
 
-def _pivot_statement(tree: exp.Pivot, names: Names, private: Private) -> Query:
+def _pivot_statement(tree: exp.Pivot, names: Names, private: Private) -> Read:
     if tree.this is None:
         raise refuse(
             names.context.scope, tree, "PIVOT needs a table.", "write PIVOT (SELECT ...) ON x USING SUM(n) GROUP BY k."
@@ -152,11 +152,6 @@ def _pivot_statement(tree: exp.Pivot, names: Names, private: Private) -> Query:
         return _pivoted(tree, read_question(*found, private), names.context)
     select, outside = by_both_keys(tree, names.context.scope)
     return _pivoted(outside, private(select, names.context), names.context)
-
-
-def columns_of(query: Query) -> tuple[str, ...]:
-    """Returns the names of the columns of a question's answer."""
-    return tuple(each.name for each in (query.above[-1].outputs if query.above else query.outputs))
 
 
 def _alias(item: exp.Expr, scope: Scope, number: int) -> str:
@@ -173,7 +168,7 @@ def _alias(item: exp.Expr, scope: Scope, number: int) -> str:
 
 
 def _fields(
-    inner: Query, parts: Sequence[Query], aliases: Sequence[str], items: Sequence[exp.Expr], scope: Scope
+    inner: Read, parts: Sequence[Read], aliases: Sequence[str], items: Sequence[exp.Expr], scope: Scope
 ) -> tuple[Field, ...]:
     """Returns the columns that the SELECT around may name; `alias (a, b)` renames them."""
     names, fields = iter(columns_of(inner)), []
@@ -198,14 +193,20 @@ def _check_joins(tree: exp.Select, scope: Scope) -> None:
             )
 
 
-def _together(parts: Sequence[Query], aliases: Sequence[str], items: Sequence[exp.Expr], scope: Scope) -> Query:
+def _together(results: Sequence[Read], aliases: Sequence[str], items: Sequence[exp.Expr], scope: Scope) -> Query:
     """Returns one question with the aggregates of several over the same rows; conditions become FILTER."""
     if len({folded(alias) for alias in aliases}) < len(aliases):
         raise refuse(scope, items[-1], "Two results here have the same name.", "give one an alias.")
+    parts = [each for each in results if isinstance(each, Query)]
     sources = [_unfiltered(part.source) for part in parts]
-    for part, (source, _), item in zip(parts, sources, items, strict=True):
+    for part, (source, _), item in zip(parts, sources, items, strict=False):
         simple = not part.keys and not part.above and part.having is None and part.limit is None and not part.offset
-        if not simple or source != sources[0][0] or any(each.function == "count_units" for each in part.aggregates):
+        if (
+            len(parts) < len(results)
+            or not simple
+            or source != sources[0][0]
+            or any(each.function == "count_units" for each in part.aggregates)
+        ):
             raise refuse(
                 scope,
                 item,
@@ -243,6 +244,7 @@ class Folding(Grouping):
 
     folds: list[Across] = field(default_factory=list)
     grouped: bool = True
+    below: Public | None = None  # the lookups of WHERE and of aggregates
 
     def is_aggregate(self, node: exp.Expr) -> bool:
         return is_fold(node)
@@ -250,7 +252,7 @@ class Folding(Grouping):
     def add(self, node: exp.Expr, name: str = "") -> Column:
         """Adds an aggregate unless it is there already, and returns its column."""
         inside = self.scope.at("inside an aggregate")
-        across = read_call(node, inside, lambda each: expression(each, inside), over=False)
+        across = read_call(node, inside, lambda each: self.over_rows(each, inside), over=False)
         for old in self.folds:
             if old == replace(across, name=old.name):
                 return Column(old.name, span=across.span)
@@ -263,8 +265,23 @@ class Folding(Grouping):
             return written[value.name]
         return super().natural_name(value, number)
 
-    def _value(self, part: exp.Expr, here: Scope) -> Expression:
+    def over_rows(self, node: exp.Expr, here: Scope) -> Expression:
+        """Reads an expression over the rows of the noisy table."""
+
+        def look(part: exp.Expr) -> Expression | None:
+            if self.below is None or id(part) in here.values or not self.below.reads(part):
+                return None
+            return self.below.add(part, here, lambda left: self.over_rows(left, here), lambda value: value)
+
+        return expression(node, here, look)
+
+    def over(self, value: Expression, part: exp.Expr, here: Scope) -> Expression:
+        return super().over(value, part, here) if self.grouped else value
+
+    def _value(self, part: exp.Expr, here: Scope, aliases: bool = False) -> Expression:
         value = here.values.get(id(part))
+        if value is None and self.is_public(part):
+            return super()._value(part, here, aliases)
         if value is None or self.grouped:
             what = "Above the noisy result, a subquery is one aggregate of the same result, without GROUP BY around it."
             raise refuse(here, part, what, "write SELECT x / (SELECT SUM(x) FROM c) FROM c, or use SUM(x) OVER ().")
@@ -321,15 +338,17 @@ def _is_scalar(node: exp.Subquery, names: Names, source: tuple[exp.Expr, Names] 
     return same and not others and len(select.expressions) == 1 and has_aggregate(select.expressions[0], is_fold)
 
 
-def _outer(tree: exp.Select, scope: Scope, columns: tuple[str, ...]) -> Outer:
-    """Reads a SELECT over a noisy table with these columns."""
+def _outers(tree: exp.Select, scope: Scope, columns: tuple[str, ...], context: Context) -> tuple[Outer, ...]:
+    """Reads a SELECT over a noisy table with these columns. It is two if public tables are looked up above its groups."""
     _write_out_stars(tree, scope)
     clauses = [tree.args.get("group"), tree.args.get("having")]
     grouped = any(clauses) or any(has_aggregate(item, is_fold) for item in tree.expressions)
     keys = group(tree, scope.at("in GROUP BY"), per_unit=False).keys
     grouping = Folding(scope.at("in SELECT"), per_unit=False, keys=keys, grouped=grouped)
     grouping.windows = Windows(tree, scope)
-    where = tree.args.get("where")
+    above = grouping.public = Public(context)
+    below = grouping.below = Public(context) if grouped else above
+    where = _where(tree, scope, grouping)
     read_outputs(tree, grouping)
     having = read_condition(tree, "having", grouping)
     qualify = read_condition(tree, "qualify", grouping)
@@ -340,29 +359,34 @@ def _outer(tree: exp.Select, scope: Scope, columns: tuple[str, ...]) -> Outer:
         raise refuse(
             scope, tree.args["order"], "With DISTINCT, ORDER BY can only name outputs.", "add it to SELECT, or leave it out."
         )
-    return Outer(
-        columns,
-        tuple(grouping.outputs),
-        None if where is None else _where(where, scope),
-        tuple(grouping.keys),
-        tuple(grouping.folds) if grouped else None,
-        having,
-        tuple(grouping.windows.found),
-        qualify,
-        bool(tree.args.get("distinct")),
-        order,
-        read_limit(tree, scope),
-        read_offset(tree, scope),
+    folds = tuple(grouping.folds) if grouped else None
+    own = Outer(columns, tuple(grouping.outputs), where, tuple(grouping.keys), folds, having, lookups=tuple(below.found))
+    last = replace(
+        own,
+        windows=tuple(grouping.windows.found),
+        qualify=qualify,
+        distinct=bool(tree.args.get("distinct")),
+        order=order,
+        limit=read_limit(tree, scope),
+        offset=read_offset(tree, scope),
     )
+    if not grouped or not above.found:
+        return (last,)
+    names = tuple([key.name for key in grouping.keys] + [each.name for each in grouping.folds])
+    inner = replace(own, outputs=tuple(Named(name, Column(name)) for name in names), having=None)
+    return inner, replace(last, fields=names, where=having, keys=(), folds=None, having=None, lookups=tuple(above.found))
 
 
-def _where(clause: exp.Expr, scope: Scope) -> Expression:
+def _where(tree: exp.Select, scope: Scope, grouping: Folding) -> Expression | None:
+    clause = tree.args.get("where")
+    if clause is None:
+        return None
     only(scope, clause, "this", "WHERE")
     window = clause.find(exp.Window)
     if window is not None:
         fix = "write QUALIFY instead of WHERE, or filter in a SELECT around this one."
         raise refuse(scope, window.this, "A window function cannot stand in WHERE.", fix)
-    return expression(clause.this, scope.at("in WHERE"))
+    return grouping.over_rows(clause.this, scope.at("in WHERE"))
 
 
 def _write_out_stars(tree: exp.Select, scope: Scope) -> None:

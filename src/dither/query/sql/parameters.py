@@ -96,10 +96,14 @@ def written_out(text: str, tokens: Sequence[Token], params: Mapping[str, Any]) -
     """Returns the text with the values written out, for the ledger. It is not what is read: `fill` is."""
     parts, at = [], 0
     for place in places(text, tokens):
-        words = [_word(token) for token in _tokens(text, tokens, place, params[place.name])]
-        parts += [text[at : place.start], "".join(words)]
+        parts += [text[at : place.start], value_of(text, tokens, place, params[place.name])]
         at = place.end + 1
     return "".join((*parts, text[at:]))
+
+
+def value_of(text: str, tokens: Sequence[Token], place: Place, value: Any) -> str:
+    """Returns a value as SQL writes it at its place."""
+    return "".join(_word(token) for token in _tokens(text, tokens, place, value))
 
 
 def _word(token: Token) -> str:

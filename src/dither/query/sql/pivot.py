@@ -22,12 +22,13 @@ from dither.query.sql.expressions import expression
 from dither.query.sql.names import Scope, only, refuse
 from dither.query.sql.subqueries import output_name
 from dither.query.sql.windows import is_fold, read_call
+from dither.query.union import Results
 from dither.text import folded
 
 _FIX = "write PIVOT (SELECT k, x, COUNT(*) AS n ... GROUP BY k, x) ON x USING SUM(n) GROUP BY k."
 
 
-def pivot(node: exp.Expr, inner: Query, scope: Scope, catalog: Catalog) -> Outer:
+def pivot(node: exp.Expr, inner: Query | Results, scope: Scope, catalog: Catalog) -> Outer:
     """Reads a PIVOT of a noisy table, whose columns `scope` has."""
     only(scope, node, "this expressions using group fields alias columns pivot_column_naming with_", "PIVOT")
     statement = not node.args.get("fields")
@@ -97,14 +98,17 @@ def _listed(node: exp.In, scope: Scope) -> list[tuple[str, Key]]:
     return found
 
 
-def _public(column: Expression, inner: Query, node: exp.Expr, scope: Scope, catalog: Catalog) -> list[tuple[str, Key]]:
+def _public(
+    column: Expression, inner: Query | Results, node: exp.Expr, scope: Scope, catalog: Catalog
+) -> list[tuple[str, Key]]:
     """Returns the public values of the key that a column is."""
-    names = {each.name: each.expression for each in inner.outputs} if not inner.above else {}
-    value = names.get(column.name) if isinstance(column, Column) else None
-    places = {key.name: place for place, key in enumerate(inner.keys)}
     found = None
-    if isinstance(value, Column) and value.name in places:
-        found = resolve(inner, catalog, scope.text).operands().keys[places[value.name]].values
+    query = inner if isinstance(inner, Query) and not inner.above else None
+    names = {each.name: each.expression for each in query.outputs} if query is not None else {}
+    value = names.get(column.name) if isinstance(column, Column) else None
+    places = {key.name: place for place, key in enumerate(query.keys)} if query is not None else {}
+    if query is not None and isinstance(value, Column) and value.name in places:
+        found = resolve(query, catalog, scope.text).operands().keys[places[value.name]].values
     if found is None:
         what = "The columns of PIVOT must be known before any row is read, and these values are not public."
         raise refuse(scope, node, what, "list them: ON x IN ('a', 'b').")

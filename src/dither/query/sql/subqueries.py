@@ -32,12 +32,16 @@ from dither.query.nodes import (
 from dither.query.sql import commas
 from dither.query.sql.aggregates import Grouping, has_aggregate
 from dither.query.sql.expressions import expression
+from dither.query.sql.gate import Narrow
 from dither.query.sql.joins import conjuncts, is_nested, partners, with_values
 from dither.query.sql.names import Field, Scope, Source, candidates, matching, name_of, only, place, refuse
+from dither.query.sql.public import above_groups
 from dither.query.sql.sets import expand, has_sets
 from dither.query.sql.tables import Context, Inner, Pair, check_below, with_ctes
 from dither.query.sql.within import read_windows
 from dither.text import folded
+
+_LONGEST_FORM = 200  # the most characters of a subquery in a fix
 
 
 def inner(node: exp.Select, items: Sequence[exp.Expr], outer: Scope, context: Context) -> Inner:
@@ -264,7 +268,8 @@ def _per_unit(node: exp.Select, source: Source, scope: Scope, alias: str) -> Sou
         condition = grouping.above(having.this, "in HAVING", True)
     clause = node.args.get("group")
     span = place(scope.text, clause) if clause is not None else place(scope.text, node)
-    relation: Relation = PerUnit(source.relation, tuple(grouping.keys), tuple(grouping.aggregates), span=span)
+    keys, aggregates = tuple(grouping.keys), tuple(grouping.aggregates)
+    relation: Relation = PerUnit(source.relation, keys, aggregates, span=span, alone=_alone(node, scope))
     if condition is not None:
         relation = Filter(relation, condition)
     relation = WithinUnit(relation, windows) if windows else relation
@@ -272,6 +277,12 @@ def _per_unit(node: exp.Select, source: Source, scope: Scope, alias: str) -> Sou
         relation = Filter(relation, grouping.above(qualify, "in QUALIFY", True))
     fields = tuple(Field(alias, each.name, f"{alias}.{each.name}") for each in outputs)
     return Source(Compute(relation, tuple(Named(f"{alias}.{each.name}", each.expression) for each in outputs)), fields)
+
+
+def _alone(node: exp.Select, scope: Scope) -> str:
+    """Returns a subquery as a question of its own, if it needs nothing around it and is short."""
+    text = node.sql(dialect=Narrow) if not node.find(exp.Parameter, exp.Placeholder) else ""
+    return text if len(text) <= _LONGEST_FORM and not scope.outer else ""
 
 
 def _grouped_outputs(node: exp.Select, grouping: Grouping) -> list[Named]:
@@ -355,13 +366,23 @@ def _aliases(node: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
     return [output_name(item, scope) for item in node.expressions if isinstance(item, exp.Alias)]
 
 
-def rows(node: exp.Select, context: Context) -> tuple[Source, Scope]:
-    """Reads FROM, JOIN and WHERE of one SELECT. Returns its rows, and the scope of its other clauses."""
+def rows(node: exp.Select, context: Context, *, noisy: bool = False) -> tuple[Source, Scope]:
+    """Reads FROM, JOIN and WHERE of one SELECT. Returns its rows, and the scope of its other clauses. `noisy`: the SELECT
+    aggregates people, so subqueries over public tables above its groups are no part of its rows (public.py)."""
     read = from_where(node, context.scope, context)
     clauses = [node.args.get(clause) for clause in ("group", "having", "qualify", "order")]
     parts = [*node.expressions, *(clause for clause in clauses if clause is not None)]
-    relation, scope = with_values(read.source, parts, read.scope.at("in SELECT"), context)
+    above = above_groups(node, _written_keys(node, read.scope), context) if noisy else frozenset[int]()
+    relation, scope = with_values(read.source, parts, read.scope.at("in SELECT"), context, above)
     return Source(relation, read.source.fields), scope
+
+
+def _written_keys(node: exp.Select, scope: Scope) -> list[exp.Expr]:
+    """Returns the keys of GROUP BY, those that are named or numbered as written in SELECT."""
+    items = node.args["group"].expressions if node.args.get("group") else []
+    if has_sets(items):
+        items = [item for one in expand(items, scope) for item in one]
+    return [_key(item, node, scope)[1] for item in items]
 
 
 def keyword(text: str, word: str) -> tuple[int, int] | None:

@@ -5,104 +5,72 @@ UNION ALL below the private aggregate, in FROM, is read in subqueries.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from dither.catalog.values import Catalog
-from dither.errors import QueryError
 from dither.query.nodes import Query
 from dither.query.sql.clauses import read_limit, read_offset
-from dither.query.sql.gate import read, with_hint
-from dither.query.sql.names import matching, name_of, only, refuse
-from dither.query.sql.select import question
-from dither.query.sql.subqueries import new_context
-from dither.query.sql.tables import Context, with_ctes
-from dither.query.union import Results, Together
+from dither.query.sql.names import Scope, matching, name_of, only, refuse
+from dither.query.union import Results, Together, columns_of, leaves
 
 MOST_PARTS = 64
+Read = Callable[[exp.Expr], Query | Results]
 
 
-def parse_union(text: str, catalog: Catalog, params: Mapping[str, Any] | None = None) -> Results | None:
-    """Reads SQL text that puts private results together; None if it does not."""
-    if "union" not in text.lower():
-        return None
-    try:
-        tree, _ = read(text, params)
-    except QueryError as error:
-        raise with_hint(error, text, [name for table in catalog.tables.values() for name in table.columns]) from None
-    tree = _bare(tree)
-    if not isinstance(tree, exp.Union):
-        return None
-    context = new_context(text, catalog)
-    try:
-        return _results(tree, with_ctes(tree, context))
-    except RecursionError:
-        raise QueryError("The question is nested too deeply.", text=text, fix="ask more simply.") from None
-
-
-def _results(tree: exp.Union, context: Context) -> Results:
-    scope = context.scope
+def read_results(tree: exp.Union, scope: Scope, read: Read) -> Results:
+    """Reads a UNION; `read` reads its parts."""
     only(scope, tree, "this expression distinct with_ order limit offset", "UNION")
-    leaves, distinct = _leaves(tree, context)
-    if len(leaves) > MOST_PARTS:
-        what = f"This UNION has {len(leaves)} parts, and at most {MOST_PARTS} are put together."
-        raise refuse(scope, leaves[MOST_PARTS], what, "ask several questions.")
-    parts = tuple(question(leaf, context) for leaf in leaves)
-    width = len(parts[0].outputs)
-    for leaf, part in zip(leaves, parts, strict=True):
-        if len(part.outputs) != width:
-            what = f"The parts of UNION have different numbers of columns: {width} and {len(part.outputs)}."
-            raise refuse(scope, leaf, what, "select as many columns in each part; NULL stands for one that a part lacks.")
-    order = _order(tree, parts[0], context)
+    written, distinct = _parts(tree)
+    _check_count(len(written), written, scope)
+    parts = tuple(read(each) for each in written)
+    _check_count(sum(len(leaves(part)) for part in parts), written, scope)
+    names = columns_of(parts[0])
+    for each, part in zip(written, parts, strict=True):
+        if len(columns_of(part)) != len(names):
+            what = f"The parts of UNION have different numbers of columns: {len(names)} and {len(columns_of(part))}."
+            raise refuse(scope, each, what, "select as many columns in each part; NULL stands for one that a part lacks.")
+    order = _order(tree, names, scope)
     return Results(parts, Together(tuple(distinct), order, read_limit(tree, scope), read_offset(tree, scope)))
 
 
-def _bare(tree: exp.Expr) -> exp.Expr:
-    """Returns a question without the parentheses around it."""
-    while isinstance(tree, exp.Subquery) and not [key for key, value in tree.args.items() if value and key != "this"]:
-        tree = tree.this
-    return tree
+def _check_count(count: int, written: Sequence[exp.Expr], scope: Scope) -> None:
+    if count > MOST_PARTS:
+        what = f"This UNION has {count} parts, and at most {MOST_PARTS} are put together."
+        raise refuse(scope, written[-1], what, "ask several questions.")
 
 
-def _leaves(tree: exp.Expr, context: Context) -> tuple[list[exp.Expr], list[bool]]:
-    """Returns the SELECTs of a UNION, and for each but the first whether equal rows are dropped once it is added."""
+def _parts(tree: exp.Expr) -> tuple[list[exp.Expr], list[bool]]:
+    """Returns the SELECTs of a UNION, and for each but the first whether equal rows are dropped once it is added. A UNION in
+    parentheses is one part."""
     if not isinstance(tree, exp.Union):
         return [tree], []
-    left, before = _leaves(tree.this, context)
-    right, after = _leaves(tree.expression, context)
-    distinct = bool(tree.args.get("distinct"))
-    bare = _bare(tree.expression)
-    if bare is not tree.expression and isinstance(bare, exp.Union):  # a UNION (b UNION c)
-        what = "UNION in parentheses is not supported."
-        raise refuse(context.scope, bare, what, "leave the parentheses out: parts are put together from left to right.")
-    return [*left, *right], [*before, distinct, *after]
+    left, before = _parts(tree.this)
+    right, after = _parts(tree.expression)
+    return [*left, *right], [*before, bool(tree.args.get("distinct")), *after]
 
 
-def _order(tree: exp.Union, first: Query, context: Context) -> tuple[tuple[int, bool], ...]:
-    clause, scope = tree.args.get("order"), context.scope
+def _order(tree: exp.Union, names: Sequence[str], scope: Scope) -> tuple[tuple[int, bool, bool], ...]:
+    clause = tree.args.get("order")
     if clause is None:
         return ()
     only(scope, clause, "expressions", "ORDER BY")
     found = []
     for item in clause.expressions:
-        only(scope, item, "this desc", "ORDER BY")  # refuses NULLS FIRST: NULLs come last
-        found.append((_place(item.this, first, context), bool(item.args.get("desc"))))
+        only(scope, item, "this desc nulls_first", "ORDER BY")
+        found.append((_place(item.this, names, scope), bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
     return tuple(found)
 
 
-def _place(item: exp.Expr, first: Query, context: Context) -> int:
+def _place(item: exp.Expr, names: Sequence[str], scope: Scope) -> int:
     """Returns the place of a column of the result, by its name or its position."""
     if isinstance(item, exp.Literal) and not item.args.get("is_string") and str(item.this).isdigit():
         number = int(str(item.this)[:9])
-        if 1 <= number <= len(first.outputs):
+        if 1 <= number <= len(names):
             return number - 1
     if isinstance(item, exp.Column) and item.args.get("table") is None and not isinstance(item.this, exp.Star):
-        outputs = list(enumerate(first.outputs))
-        named = matching(*name_of(context.scope, item.this), outputs, lambda pair: pair[1].name)
+        named = matching(*name_of(scope, item.this), list(enumerate(names)), lambda pair: pair[1])
         if len(named) == 1:
             return named[0][0]
-    names = ", ".join(output.name for output in first.outputs)
     what = "ORDER BY after UNION is about the whole result, and this is none of its columns."
-    raise refuse(context.scope, item, what, f"order by one of {names}, or by a position such as 1.")
+    raise refuse(scope, item, what, f"order by one of {', '.join(names)}, or by a position such as 1.")

@@ -1,4 +1,7 @@
-"""Reads aggregates and window functions over a noisy table: SUM(n), ARG_MAX(k, n), SUM(n) OVER (PARTITION BY k ORDER BY m)."""
+"""Reads aggregates and window functions over a noisy table: SUM(n), ARG_MAX(k, n), SUM(n) OVER (PARTITION BY k ORDER BY m).
+
+frames.py reads the frames of windows.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from dither.query.nodes import Across, Column, Expression, Frame, Literal, Order, fresh
-from dither.query.outer import BY_WORD, KINDS, WHOLE
+from dither.query.nodes import Across, Column, Expression, Literal, Order, fresh
+from dither.query.outer import ANY, BY_WORD, KINDS, WHOLE
+from dither.query.sql.frames import read_frame
 from dither.query.sql.names import Scope, matching, name_of, only, place, refuse
 from dither.text import did_you_mean
 
 Read = Callable[[exp.Expr], Expression]
-_FRAME = "write ROWS BETWEEN 6 PRECEDING AND CURRENT ROW."
 _MOST = 10**9
 
 
@@ -26,6 +29,7 @@ def is_fold(node: exp.Expr) -> bool:
 
 def read_call(node: exp.Expr, scope: Scope, read: Read, *, over: bool) -> Across:
     """Reads an aggregate or a window function, without OVER and without a name."""
+    node, skips = _without_nulls(node, scope)
     call, where = node, None
     if isinstance(call, exp.Filter):
         only(scope, call, "this expression", "FILTER")
@@ -50,7 +54,26 @@ def read_call(node: exp.Expr, scope: Scope, read: Read, *, over: bool) -> Across
     span = place(scope.text, call)
     values = tuple(read(each) for each in arguments)
     _check_whole(name, word, values, call, scope)
-    return Across("", name, values, where, span=span)
+    if skips is not None and (KINDS[name].folds or KINDS[name].takes[:1] != (ANY,)):
+        raise refuse(scope, call, f"{word} takes no IGNORE NULLS or RESPECT NULLS.", "leave it out.")
+    return Across("", name, values, where, skips_nulls=bool(skips), span=span)
+
+
+def _without_nulls(node: exp.Expr, scope: Scope) -> tuple[exp.Expr, bool | None]:
+    """Returns a call without IGNORE NULLS or RESPECT NULLS, and whether NULLs are passed over (None: neither is written)."""
+    call = node.this if isinstance(node, exp.Filter) else node
+    inside = call.expressions[-1:] if isinstance(call, exp.Anonymous) else []
+    for each in (node, *inside):  # LAG(x) IGNORE NULLS OVER (...), LAG(x IGNORE NULLS) OVER (...)
+        if isinstance(each, (exp.IgnoreNulls, exp.RespectNulls)):
+            only(scope, each, "this", "NULLS")
+            if each is node:
+                return each.this, isinstance(each, exp.IgnoreNulls)
+            plain = call.copy()
+            plain.set("expressions", [*plain.expressions[:-1], plain.expressions[-1].this])
+            if call is node:
+                return plain, isinstance(each, exp.IgnoreNulls)
+            return exp.Filter(this=plain, expression=node.args["expression"]), isinstance(each, exp.IgnoreNulls)
+    return node, None
 
 
 def _check_count(name: str, word: str, arguments: list[exp.Expr], call: exp.Expr, scope: Scope) -> None:
@@ -99,7 +122,7 @@ class Windows:
             across,
             partition=tuple(read(each) for each in spec.args.get("partition_by") or ()),
             order=_order(spec, self.scope, read),
-            frame=_frame(spec, self.scope),
+            frame=read_frame(spec, self.scope, read),
         )
         span = place(self.scope.text, node.this)
         for old in self.found:
@@ -135,32 +158,6 @@ def _order(spec: exp.Expr, scope: Scope, read: Read) -> tuple[Order, ...]:
         return ()
     only(scope, clause, "expressions", "ORDER BY")
     for item in clause.expressions:
-        only(scope, item, "this desc", "ORDER BY")  # refuses NULLS FIRST: NULLs come last
-    return tuple(Order(read(item.this), bool(item.args.get("desc"))) for item in clause.expressions)
-
-
-def _frame(spec: exp.Expr, scope: Scope) -> Frame | None:
-    clause = spec.args.get("spec")
-    if clause is None:
-        return None
-    only(scope, clause, "kind start start_side end end_side", "A frame")
-    if str(clause.args.get("kind")).upper() != "ROWS":
-        raise refuse(scope, spec, "Only frames of ROWS are supported.", _FRAME)
-    start = _bound(clause.args.get("start"), clause.args.get("start_side"), spec, scope)
-    end = _bound(clause.args.get("end") or "CURRENT ROW", clause.args.get("end_side"), spec, scope)
-    if start == "after" or end == "before" or (isinstance(start, int) and isinstance(end, int) and start > end):
-        raise refuse(scope, spec, "This frame has no rows.", _FRAME)
-    first, last = (each if isinstance(each, int) else None for each in (start, end))
-    return Frame(first, last)
-
-
-def _bound(written: object, side: object, spec: exp.Expr, scope: Scope) -> int | str:
-    """Returns the distance from the current row; "before" and "after" for UNBOUNDED PRECEDING and FOLLOWING."""
-    after = str(side).upper() == "FOLLOWING"
-    if isinstance(written, str):
-        word = written.upper()
-        return 0 if word == "CURRENT ROW" else "after" if after else "before"
-    number = str(written.this) if isinstance(written, exp.Literal) and not written.args.get("is_string") else ""
-    if not number.isdigit() or int(number) > _MOST:
-        raise refuse(scope, spec, "A frame counts whole rows.", _FRAME)
-    return int(number) if after else -int(number)
+        only(scope, item, "this desc nulls_first", "ORDER BY")
+    items = ((item, item.args.get("desc"), item.args.get("nulls_first")) for item in clause.expressions)
+    return tuple(Order(read(item.this), bool(desc), bool(first)) for item, desc, first in items)

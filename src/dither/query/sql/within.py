@@ -77,6 +77,9 @@ def _named(node: exp.Window, scope: Scope) -> exp.Window:
 def _call(node: exp.Expr, scope: Scope, read: Read) -> tuple[str, tuple[Expression, ...]]:
     """Returns the function and its arguments; FILTER becomes CASE, as for aggregates."""
     condition: Expression | None = None
+    for part in node.find_all(exp.IgnoreNulls, exp.RespectNulls):
+        what = "Windows over a person's rows do not pass over NULLs."
+        raise refuse(scope, part, what, "leave the NULLs out in a subquery below: WHERE x IS NOT NULL.")
     if isinstance(node, exp.Filter):
         only(scope, node, "this expression", "FILTER")
         condition, node = read(node.expression.this), node.this

@@ -61,6 +61,10 @@ _FORMAT = "write STRFTIME(x, '%Y-%m-%d'), with the parts that you need."
 _READ = "write STRPTIME(x, '%d.%m.%Y'), or CAST(x AS DATE) for texts such as 1995-01-31."
 _LATER = "write x + INTERVAL 1 MONTH or x - INTERVAL 90 DAY."
 _APART = "write DATE_DIFF('day', a, b), with 'month', 'year' or another unit: from a to b."
+_EACH = "count each value: SELECT x, COUNT(*) AS n ... GROUP BY x."
+_BITS = "write it with //, % and *: x // 2 % 2 is the second bit of x."
+_STRUCTURE = "use one column for each value."
+_SPREAD = "ask for the median first, and then for MEDIAN(ABS(x - 40)) if it is 40."
 _COLUMN = "let the curator add a column that holds it, or use the functions listed in docs/queries.md."
 ADVICE: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
@@ -80,7 +84,9 @@ ADVICE: dict[str, tuple[str, str]] = {
         ("{name} shows the value of the one row that has the most or the least.", _BEST),
     ),
     **dict.fromkeys(
-        _each("ARRAY_AGG LIST STRING_AGG GROUP_CONCAT LISTAGG"),
+        _each(
+            "ARRAY_AGG LIST LIST_AGG STRING_AGG GROUP_CONCAT LISTAGG JSON_AGG JSON_OBJECT_AGG JSON_GROUP_ARRAY XMLAGG MAP_AGG"
+        ),
         ("{name} shows the values of all rows.", "count them: SELECT x, COUNT(*) AS n ... GROUP BY x."),
     ),
     **{
@@ -89,11 +95,18 @@ ADVICE: dict[str, tuple[str, str]] = {
             "REGR_SXX": "REGR_COUNT(y, x) * VAR_POP(x) FILTER (WHERE y IS NOT NULL)",
             "REGR_SYY": "REGR_COUNT(y, x) * VAR_POP(y) FILTER (WHERE x IS NOT NULL)",
             "REGR_SXY": "REGR_COUNT(y, x) * COVAR_POP(y, x)",
-            "PRODUCT": "EXP(SUM(LN(x)))",
+            "PRODUCT": "EXP(SUM(LN(CLAMP(x, 1, 100)))), with bounds above 0",
             "FSUM": "SUM(x): sums are exact",
             "KAHAN_SUM": "SUM(x): sums are exact",
+            "SUMKAHAN": "SUM(x): sums are exact",
+            "SEM": "STDDEV(x) / SQRT(COUNT(x))",
+            "RESERVOIR_QUANTILE": "QUANTILE(x, 0.5)",
+            "APPROX_PERCENTILE": "APPROX_QUANTILE(x, 0.5)",
+            "PERCENTILE_APPROX": "APPROX_QUANTILE(x, 0.5)",
+            "APPROX_MEDIAN": "MEDIAN(x)",
+            "EVERY": "COUNT_IF(NOT x > 3), which is 0 if it holds for all, or BOOL_AND(x > 3) in a subquery per person",
+            "TRIMMED_MEAN": "AVG(CLAMP(x, 5, 95)), with bounds that leave out the extremes",
             "FAVG": "AVG(x): sums are exact",
-            "MAD": "MEDIAN(x) first, and then MEDIAN(ABS(x - 40)) if it is 40",
             "ENTROPY": "SELECT x, COUNT(*) AS n ... GROUP BY x, and compute it from the counts",
             "APPROX_TOP_K": "SELECT x, COUNT(*) AS n ... GROUP BY x ORDER BY n DESC LIMIT 3",
         }.items()
@@ -112,6 +125,59 @@ ADVICE: dict[str, tuple[str, str]] = {
             "{name} is a window function, and it has no OVER.",
             "add OVER (PARTITION BY ... ORDER BY ...), with the unit column in PARTITION BY, in a subquery.",
         ),
+    ),
+    **dict.fromkeys(_each("MAD MEDIAN_ABSOLUTE_DEVIATION"), ("{name} is not supported.", _SPREAD)),
+    **dict.fromkeys(
+        _each("HISTOGRAM_EXACT BITSTRING_AGG CHECKSUM TOP TOPK APPROX_MOST_FREQUENT"), ("There is no function {name}.", _EACH)
+    ),
+    **dict.fromkeys(_each("BIT_AND BIT_OR BIT_XOR BIT_COUNT BITAND BITOR BITXOR XOR"), ("There is no function {name}.", _BITS)),
+    **dict.fromkeys(
+        _each("ROW STRUCT_PACK MAP JSON_EXTRACT JSON_VALUE JSON_OBJECT"), ("{name} makes a structure.", _STRUCTURE)
+    ),
+    **dict.fromkeys(
+        _each("LIST_CONTAINS ARRAY_CONTAINS LIST_HAS LIST_VALUE ARRAY"),
+        ("{name} is about lists, and lists are not supported.", "write x IN (1, 2, 3)."),
+    ),
+    **dict.fromkeys(
+        _each("LEVENSHTEIN EDITDIST3 DAMERAU_LEVENSHTEIN JACCARD JARO_SIMILARITY JARO_WINKLER_SIMILARITY SOUNDEX DIFFERENCE"),
+        ("There is no function {name}.", "write x LIKE 'Sm_th%' or REGEXP_MATCHES(x, '^Sm[iy]th'), or " + _COLUMN),
+    ),
+    **dict.fromkeys(
+        _each("MD5 SHA1 SHA256 HASH CRC32 ORA_HASH FARM_FINGERPRINT NEXTVAL"),
+        ("{name} tells people apart, and says nothing about many of them.", "leave it out, or compare x itself: x = 'a'."),
+    ),
+    **dict.fromkeys(
+        _each("ASCII ORD UNICODE CHR CHAR"), ("There is no function {name}.", "compare letters: LEFT(x, 1) = 'A'.")
+    ),
+    "REPEAT": ("There is no function REPEAT.", "write x || x."),
+    **dict.fromkeys(_each("ISNAN IS_NAN"), ("There is no function {name}: NaN is NULL here.", "write x IS NULL.")),
+    **dict.fromkeys(
+        _each("ISFINITE ISINF"), ("There is no function {name}: infinities are bounds here.", "write x IS NOT NULL.")
+    ),
+    **dict.fromkeys(_each("SIN COS TAN ASIN ACOS ATAN ATAN2 RADIANS DEGREES"), ("There is no function {name}.", _COLUMN)),
+    "PI": ("There is no function PI.", "write 3.141592653589793."),
+    **dict.fromkeys(_each("GCD LCM FACTORIAL GAMMA LGAMMA"), ("There is no function {name}.", _COLUMN)),
+    **dict.fromkeys(
+        _each("TIME_BUCKET DATE_BIN DATE_FLOOR"),
+        ("There is no function {name}.", "write DATE_TRUNC('month', x), also with 'day', 'week', 'quarter' or 'year'."),
+    ),
+    "YEARWEEK": ("There is no function YEARWEEK.", "write ISOYEAR(x) * 100 + WEEK(x)."),
+    "DECADE": ("There is no function DECADE.", "write FLOOR(YEAR(x) / 10) * 10."),
+    "CENTURY": ("There is no function CENTURY.", "write CEIL(YEAR(x) / 100)."),
+    **dict.fromkeys(
+        _each("JULIAN EPOCH_MS EPOCH_US EPOCH_NS UNIX_TIMESTAMP TO_DAYS"), ("There is no function {name}.", _APART)
+    ),
+    **dict.fromkeys(_each("MILLISECOND MICROSECOND NANOSECOND"), ("There is no function {name}.", "write SECOND(x).")),
+    "DATEPART": ("There is no function DATEPART.", "write DATE_PART('year', x), or YEAR(x)."),
+    "IFF": ("There is no function IFF.", "write IF(x > 1, y, z)."),
+    "CHOOSE": ("There is no function CHOOSE.", "write CASE x WHEN 1 THEN 'a' WHEN 2 THEN 'b' ELSE 'c' END."),
+    "NULLIFZERO": ("There is no function NULLIFZERO.", "write NULLIF(x, 0)."),
+    "ZEROIFNULL": ("There is no function ZEROIFNULL.", "write COALESCE(x, 0)."),
+    "EXISTS": ("EXISTS is followed by a subquery.", "write x IS NOT NULL, or EXISTS (SELECT 1 FROM ... WHERE ...)."),
+    "COLUMNS": ("COLUMNS stands for several columns.", "name each column: AVG(x) AS x, AVG(y) AS y."),
+    **dict.fromkeys(
+        _each("VERSION CURRENT_SETTING CURRENT_SCHEMA CURRENT_DATABASE SESSION_USER USER"),
+        ("{name} is not about the data.", "write a constant."),
     ),
     "WEEKDAY": ("WEEKDAY counts differently in different databases.", "write ISODOW(x): Monday is 1, Sunday is 7."),
     **dict.fromkeys(_each("LOG LOG10"), ("{name} has several meanings in databases.", "write LN(x), or LN(x) / LN(10).")),
@@ -138,7 +204,7 @@ ADVICE: dict[str, tuple[str, str]] = {
     ),
     **dict.fromkeys(
         _each("REGEXP_REPLACE REGEXP_EXTRACT REGEXP_SUBSTR TRANSLATE INITCAP REVERSE LPAD RPAD FORMAT PRINTF CONCAT_WS"),
-        ("There is no function {name}.", "write it with REPLACE, SPLIT_PART, SUBSTRING and ||; or " + _COLUMN),
+        ("There is no function {name}.", "write it with REPLACE, SPLIT_PART, SUBSTRING and ||, or " + _COLUMN),
     ),
     **dict.fromkeys(_each("REGEXP_LIKE RLIKE"), ("There is no function {name}.", "write REGEXP_MATCHES(x, 'pattern').")),
     **dict.fromkeys(
