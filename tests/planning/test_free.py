@@ -19,6 +19,10 @@ BY_TWO = "SELECT region, sex, COUNT(*) AS n, AVG(age) AS a, SUM(income) AS s FRO
 DECADES = "SELECT FLOOR(age / 10) AS d, COUNT(*) AS n FROM people GROUP BY d"
 MONTHS = "SELECT DATE_TRUNC('month', born) AS m, COUNT(*) AS n FROM people GROUP BY m"
 ADULTS = "SELECT region, COUNT(*) AS n, SUM(income) AS s FROM people WHERE age >= 18 GROUP BY region"
+PARTS = (
+    "SELECT region, sex, COUNT(*) AS n, COUNT(*) FILTER (WHERE age < 18) AS c, COUNT(*) FILTER (WHERE age >= 65) AS o "
+    "FROM people GROUP BY region, sex"
+)
 FIVES = "SELECT BUCKET(age, 5) AS d, COUNT(*) AS n FROM people GROUP BY d"
 YEARS = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
 
@@ -45,6 +49,9 @@ FREE = [
         "SELECT CASE WHEN age < 20 THEN 'young' ELSE 'old' END AS k, COUNT(*) AS n FROM people WHERE age >= 0 GROUP BY k",
     ),
     (YEARS, "SELECT COUNT(*) AS n FROM people WHERE age BETWEEN 18 AND 64"),
+    (PARTS, "SELECT COUNT(*) AS n FROM people"),
+    (PARTS, "SELECT sex, COUNT(*) AS n, COUNT(*) FILTER (WHERE age < 18) AS c FROM people GROUP BY sex"),
+    (PARTS, "SELECT COUNT(*) FILTER (WHERE age < 18) AS c FROM people"),
     (FIVES, "SELECT COUNT(*) AS n FROM people WHERE age >= 65"),
     (MONTHS, "SELECT YEAR(born) AS y, COUNT(*) AS n FROM people GROUP BY y"),
     (MONTHS, "SELECT COUNT(*) AS n FROM people WHERE born >= '2021-01-01'"),

@@ -182,3 +182,24 @@ def test_gaussian_totals_have_gaussian_margins() -> None:
     (margin,), scale = total.margins()["n"], groups.plan.noises[0].scale
     assert margin == pytest.approx(1.96 * scale * math.sqrt(40), rel=0.01)
     assert total["n"] == [sum(groups["n"])]
+
+
+@pytest.mark.parametrize("counts", [(3.0, 2.0), (40.0, 30.0)])
+def test_wide_noise_reaches_as_far_as_its_continuous_law(counts: tuple[float, float]) -> None:
+    """In steps of a hundredth of the scale, the exact law on the grid is close to the continuous one."""
+    times, scales = np.array([1.0, 3.0]), np.array([100.0, 100.0])
+    exact = margins.whole_sum(times, scales, np.array(counts), 0.95, False)
+    assert exact is not None
+    assert margins.laplace_sum(times * scales, np.array(counts), 0.95) == pytest.approx(exact, rel=0.005)
+
+
+def test_a_sum_with_weights_of_both_signs_has_a_tight_margin() -> None:
+    """SUM of values from -50 to 200 over 121 groups weighs its cells by 200 and -50: 242 wide variables of two kinds."""
+    with survey() as curator:
+        curator.ask("SELECT age, SUM(income) AS s, COUNT(*) AS n FROM people GROUP BY age", epsilon=1)
+        answer = free(curator, "SELECT SUM(income) AS s FROM people WHERE age IS NOT NULL")
+    (margin,), (reading,), noises = answer.margins()["s"], answer.plan.readings, answer.plan.noises
+    terms = reading.linear(noises).terms  # type: ignore[union-attr]
+    deviation = math.sqrt(sum((float(t.weight) * noises[t.noise].scale) ** 2 * 2 for t in terms))
+    assert len(terms) > 40
+    assert margin == pytest.approx(1.96 * deviation, rel=0.01)

@@ -196,6 +196,34 @@ def _characteristic(times: Floats, scales: Floats, counts: Floats, nodes: int, g
     return None
 
 
+def laplace_sum(scales: Floats, counts: Floats, confidence: float) -> float:
+    """Returns the smallest t with Pr[|sum| <= t] >= confidence for many Laplace variables, `counts` of each scale: by waves as
+    in the header, with nodes so close and so many that what is left out is below 1e-11.
+
+    >>> round(laplace_sum(np.ones(1), 3 * np.ones(1), 0.95), 2), round(laplace_sum(np.ones(1), 100 * np.ones(1), 0.95), 2)
+    (4.97, 27.75)
+    """
+    tail, far = math.log(2 / _NEGLIGIBLE), math.inf
+    for a in (rate / float(scales.max()) for rate in _RATES):
+        far = min(far, (tail - float((counts * np.log1p(-((a * scales) ** 2))).sum())) / a)
+    h, size = math.pi / far, 1024  # the waves are square up to 2 pi / h - t, beyond `far`
+    while True:
+        w = (np.arange(size) + 0.5) * h
+        f = np.exp(-np.sum([n * np.log1p((b * w) ** 2) for b, n in zip(scales, counts, strict=True)], axis=0))
+        if f[-1] < _FLAT or size >= _MOST_NODES:
+            break
+        size *= 2
+
+    def beyond(t: float) -> float:
+        return 1 - 2 * h / math.pi * float((np.sin(w * t) / w * f).sum()) + 10 * _NEGLIGIBLE
+
+    low, high = 0.0, far
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if beyond(middle) > 1 - confidence else (low, middle)
+    return high * _UP
+
+
 def _log_wave(waves: Floats, scale: float, gaussian: bool) -> Floats:
     """Returns the logarithm of the characteristic function of one variable."""
     if not gaussian:

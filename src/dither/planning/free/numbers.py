@@ -7,6 +7,8 @@ weighted sum of a few parts,
     N(x)     1 where x is not NULL; the same as 1 if x never is
     q(grid)  the value on the grid where x is not NULL, and its square
 
+Counts with FILTERs are cells that each row is in one of, so the last is what the others leave of 1.
+
 An aggregate is a weighted sum of cells of the question's own plan. It is made up of earlier cells if a weighted sum of them
 is the same function: COUNT(*) = (A + B + C)/R of a joint release (releases/sums.py). Equal grids mean equal clipping. Where
 bounds can cut a unit, both must also be cut alike: by the number of the same rows, to the same `max_rows`.
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dither.planning.free.stored import same_text
-from dither.query.nodes import Call, Expression
+from dither.query.nodes import Call, Expression, Literal
 from dither.query.work import Cell, Sums
 
 Function = Mapping[str, Fraction]  # of a row: the weight of each part, by its text
@@ -39,6 +41,9 @@ class Reader:
     def functions(self, sums: Sums) -> list[Function]:
         """Returns the function of each cell. Functions under different cuts have no part in common."""
         each = [self._cell(cell) for cell in sums.cells]
+        if _is_partition(sums):  # every row is in one cell, so the last one has the rest
+            whole = Fraction(sums.cells[-1].linear)
+            each[-1] = _sum([({_ONE: Fraction(1)}, whole), *((part, Fraction(-1)) for part in each[:-1])])
         where = None if sums.where is None else same_text(sums.where)
         if self.can_cut:
             return [_marked(function, f"{sums.max_rows} of {where}:") for function in each]
@@ -53,6 +58,9 @@ class Reader:
     def _cell(self, cell: Cell) -> Function:
         if cell.argument is None:
             return _sum([({_ONE: Fraction(1)}, Fraction(cell.constant))])
+        marked = _marks_present(cell)
+        if marked is not None:
+            return _sum([(self._present(marked), Fraction(cell.linear))])
         grid, present = same_text(cell.argument), self._present(cell.argument.expression)
         null = Fraction(cell.null)
         return _sum(
@@ -71,11 +79,49 @@ class Reader:
     @staticmethod
     def _not_null(sums: Sums) -> Expression | None:
         """Returns x if rows count where x is not NULL, and all cells are about x: the condition changes constants alone."""
-        outer = sums.where
-        inner = outer.arguments[0] if isinstance(outer, Call) and outer.name == "not" else None
-        x = inner.arguments[0] if isinstance(inner, Call) and inner.name == "is_null" else None
+        x = _never_null(sums.where)
         about = {cell.argument.expression for cell in sums.cells if cell.argument is not None}
         return x if about <= {x} else None
+
+
+def _marks_present(cell: Cell) -> Expression | None:
+    """Returns x if the cell counts the rows where x is not NULL, as CASE WHEN x IS NOT NULL THEN 1 ELSE 0 END."""
+    cases = _cases(cell)
+    if len(cases) != 3 or cases[1:] != (Literal(1), Literal(0)):
+        return None
+    return _never_null(cases[0])
+
+
+def _never_null(condition: Expression | None) -> Expression | None:
+    """Returns x of the condition that x is not NULL."""
+    inner = condition.arguments[0] if isinstance(condition, Call) and condition.name == "not" else None
+    return inner.arguments[0] if isinstance(inner, Call) and inner.name == "is_null" else None
+
+
+def _cases(cell: Cell) -> tuple[Expression, ...]:
+    """Returns the arguments of a CASE that is 0 or 1 and never NULL, of which the cell adds up a multiple; else none."""
+    grid = cell.argument
+    plain = (
+        grid is not None
+        and (grid.low, grid.step, grid.steps) == (Fraction(0), Fraction(1), 1)
+        and not (cell.constant or cell.square or cell.null)
+    )
+    if grid is None or not plain or not isinstance(grid.expression, Call) or grid.expression.name != "case":
+        return ()
+    results = (*grid.expression.arguments[1::2], grid.expression.arguments[-1])
+    return grid.expression.arguments if set(results) <= {Literal(0), Literal(1)} else ()
+
+
+def _is_partition(sums: Sums) -> bool:
+    """Whether the cells are the parts of all rows (releases/parts.py): each counts where its condition is the first that is
+    true, and the last where none is."""
+    each = [_cases(cell) for cell in sums.cells]
+    if len(each) < 2 or not all(each) or len({cell.linear for cell in sums.cells}) > 1:
+        return False
+    conditions = each[-1][:-1:2]
+    before = [part for condition in conditions for part in (condition, Literal(0))]
+    parts = [(*before[: 2 * place], condition, Literal(1), Literal(0)) for place, condition in enumerate(conditions)]
+    return each == [*parts, (*before, Literal(1))]
 
 
 def _marked(function: Function, mark: str) -> Function:

@@ -89,9 +89,11 @@ class MergedLinear(Linear):
         found = margins.whole_sum(times, scales, np.array(list(alike.values()), float), float(confidence), gaussian)
         if found is not None:
             return found * float(unit)
-        law = margins.normal if gaussian else margins.laplace
-        every = tuple(sorted(float(size) * noises[term.noise].scale for size, term in zip(sizes, self.terms, strict=True)))
-        return min(law(every, float(confidence)) + float(sum(sizes)), noise_reach(self.terms, noises, confidence))
+        spread, counts = times * scales * float(unit), np.array(list(alike.values()), float)
+        steps = float(sum(sizes))  # a whole-number variable reaches at most a step further than a continuous one
+        if gaussian:
+            return margins.normal(tuple(spread * np.sqrt(counts)), float(confidence)) + steps
+        return margins.laplace_sum(spread, counts, float(confidence)) + steps
 
 
 def _times(terms: Iterable[Term], by: Fraction) -> tuple[Term, ...]:
