@@ -62,6 +62,7 @@ DIFFERENT: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
         "SELECT COUNT(DISTINCT person) AS n FROM visits",
         {},
     ),
+    ("SELECT CASE WHEN region = 'north' THEN 'n' END AS k, COUNT(*) AS n FROM people GROUP BY k", {}, TOTAL, {}),
     ("SELECT COUNT(DISTINCT person) AS n, ward FROM visits GROUP BY ward", {}, VISITS, {}),
     (VISITS, {}, "SELECT COUNT(DISTINCT person) AS n FROM visits", {}),
 ]

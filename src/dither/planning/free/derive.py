@@ -346,8 +346,9 @@ def _open_keys(want: Wanted, part: StoredPart) -> Iterator[str]:
             continue
         own = facts(key, free)
         boolean = own.kind == "bool" and isinstance(key, Column)
-        if (own.values is None and not boolean) or (own.nullable and None not in known):
-            yield want.shown(key)
+        missing = own.nullable and None not in known
+        if missing or (own.values is None and not boolean):
+            yield want.shown(key) + (" (NULL too)" if missing else "")
 
 
 def _cut(want: Wanted, part: StoredPart) -> str:

@@ -17,17 +17,18 @@ What is added up is what was bounded then: a unit in several earlier groups coun
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from dither.catalog.values import Key
 from dither.planning.free.stored import Rows, StoredPart, same_text
 from dither.query.functions.base import Cell as Value
 from dither.query.functions.base import Facts
 from dither.query.functions.casts import as_key
+from dither.query.functions.domains import facts
 from dither.query.functions.registry import columns, evaluator, known, typed
 from dither.query.functions.representatives import combinations as representatives
-from dither.query.nodes import Call, Column, Expression
+from dither.query.nodes import Call, Column, Expression, Literal
 
 Slots = tuple[tuple[int, ...], ...]  # for each group of the question, the places of earlier groups
 Follows = Callable[[tuple[Key, ...]], object]
@@ -56,7 +57,7 @@ def serving(asked: Asked, part: StoredPart) -> Slots | None:
     """Returns the earlier groups that make up each group of the question; None if they do not follow from them."""
     if (asked.rows.base, asked.unit) != (part.rows.base, part.unit) or not bounded_alike(asked, part):
         return None
-    if not set(part.rows.conditions) <= set(asked.rows.conditions):
+    if not set(part.rows.conditions) <= set(asked.rows.conditions) or not _holds_all(asked, part):
         return None
     picking = [each for text, each in asked.rows.conditions.items() if text not in part.rows.conditions]
     computed = [_follows(each, part, asked.scope) for each in (*asked.keys, *picking)]
@@ -70,6 +71,35 @@ def serving(asked: Asked, part: StoredPart) -> Slots | None:
         if made in found and all(each(group) is True for each in conditions):
             found[made].append(place)
     return tuple(map(tuple, found.values())) if all(found.values()) else None
+
+
+def _holds_all(asked: Asked, part: StoredPart) -> bool:
+    """Whether every row that is asked about has an earlier group, rows with NULL or other values than declared aside: a key
+    such as CASE WHEN region = 'north' THEN 'n' END leaves out rows whose columns are as declared."""
+    for key, known_values in zip(part.keys, part.known, strict=True):
+        read = columns(key)
+        if None in known_values or not read <= set(asked.scope):
+            continue
+        filled = {name: replace(asked.scope[name], nullable=False, values=_filled(asked.scope[name])) for name in read}
+        if facts(key, filled).nullable and _may_be_null(key, asked, filled):
+            return False
+    return True
+
+
+def _filled(known_facts: Facts) -> tuple[Key, ...] | None:
+    values = known_facts.values
+    return None if values is None else tuple(value for value in values if value is not None)
+
+
+def _may_be_null(key: Expression, asked: Asked, scope: Mapping[str, Facts]) -> bool:
+    """Whether a key can be NULL in rows that are asked about, by the conditions on its own columns."""
+    conditions = [each for each in asked.rows.conditions.values() if columns(each) <= set(scope)]
+    chosen = representatives(Call("and", (key, Literal(True), *conditions)), scope)
+    if chosen is None:
+        return True
+    compute, *holds = (evaluator(typed(each, scope)) for each in (key, *conditions))
+    rows = (dict(zip(chosen, row, strict=True)) for row in itertools.product(*chosen.values()))
+    return any(as_key(compute(row)) is None and all(each(row) is True for each in holds) for row in rows)
 
 
 def bounded_alike(asked: Asked, part: StoredPart) -> bool:
@@ -91,7 +121,7 @@ def _follows(wanted: Expression, part: StoredPart, scope: Mapping[str, Facts]) -
     names = {same_text(key): f"#{place}" for place, key in enumerate(part.keys)}
     over = _over_keys(wanted, names)
     if over is None:
-        return _by_columns(wanted, part.keys, scope)
+        return _by_columns(wanted, part, scope)
     facts = {f"#{place}": known(key, scope) for place, key in enumerate(part.keys)}
     compute = evaluator(typed(over, facts))
     return lambda group: as_key(compute({name: _as_written(each, group[i]) for i, (name, each) in enumerate(facts.items())}))
@@ -113,12 +143,12 @@ def _over_keys(wanted: Expression, names: Mapping[str, str]) -> Expression | Non
     return Call(wanted.name, found) if len(found) == len(parts) else None
 
 
-def _by_columns(wanted: Expression, keys: Sequence[Expression], scope: Mapping[str, Facts]) -> Follows | None:
+def _by_columns(wanted: Expression, part: StoredPart, scope: Mapping[str, Facts]) -> Follows | None:
     """Computes an expression beside the keys that share its columns, on values that represent these columns. Values are not
     clipped: engines do not clip keys, and a row whose key is not declared is in no group."""
     read = columns(wanted)
-    places = [place for place, key in enumerate(keys) if columns(key) & read]
-    beside = [keys[place] for place in places]
+    places = [place for place, key in enumerate(part.keys) if columns(key) & read]
+    beside, declared = [part.keys[place] for place in places], [set(part.known[place]) for place in places]
     every = read.union(*map(columns, beside))
     if not beside or not read or not every <= set(scope):
         return None
@@ -130,6 +160,8 @@ def _by_columns(wanted: Expression, keys: Sequence[Expression], scope: Mapping[s
     for row in itertools.product(*chosen.values()):
         values = dict(zip(chosen, row, strict=True))
         value, *made = (as_key(each(values)) for each in compute)
+        if not all(each in own for each, own in zip(made, declared, strict=True)):
+            continue  # in no group
         if found.setdefault(tuple(made), value) != value or type(found[tuple(made)]) is not type(value):
             return None
     return lambda group: found.get(tuple(group[place] for place in places), _UNKNOWN)
