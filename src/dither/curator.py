@@ -431,20 +431,22 @@ class Curator:
         found = None if key is None else self._plans.get(key)
         if found is not None and all(map(operator.is_, found[0], known)):
             return found[1], within, within
-        query = self._read(question)  # query: names, types, legality, who the unit is
         text = show_question(question)
+        query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
+        if query.query.above:
+            query = self._with_public(query, question)
         if query.lists:
             return plan_list(query, self.catalog), text, within
         program = self._plan(query, terms, within)
-        if key is not None and not any(lookups(query)):  # public tables are read again
+        if key is not None and not (query.query.above and any(lookups(query))):  # public tables are read again
             self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
             self._plans[key] = known, program
         return program, text, within
 
     def _read(self, question: Question) -> Resolved:
-        return self._with_public(self.steps.read(question, self.catalog), text_of(question))
+        return self._with_public(self.steps.read(question, self.catalog), question)
 
-    def _with_public(self, query: Resolved, within: str) -> Resolved:
+    def _with_public(self, query: Resolved, question: Question) -> Resolved:
         """Returns the query with what its subqueries above the groups find in public tables. No private row is read."""
         if not any(lookups(query)):
             return query
@@ -454,7 +456,7 @@ class Curator:
             try:
                 return look_up(query, partial(self.steps.prepare, self.engine), partial(self.steps.run, self.engine))
             except QueryError as error:
-                raise error.located(within) from None
+                raise error.located(text_of(question)) from None
 
     def _plan(self, query: Resolved, terms: Terms, within: str) -> Batch | Auto:
         if query.lists:  # one of several questions
@@ -469,7 +471,7 @@ class Curator:
         if union is None:
             return None
         queries, results = union
-        found = tuple(self._with_public(each, text_of(question)) for each in queries)
+        found = tuple(self._with_public(each, question) for each in queries)
         return plan_several([Asked(found, text_of(question))], terms, None, self._plan, "Part"), results
 
     def _filled_list(self, questions: Sequence[Question], params: Params | None) -> list[Question]:
@@ -494,7 +496,7 @@ class Curator:
         """Returns the private questions of a question, and how its answer is put together."""
         union = read_union(question, self.catalog)
         if union is not None:
-            return [self._with_public(each, text_of(question)) for each in union[0]], union[1]
+            return [self._with_public(each, question) for each in union[0]], union[1]
         query = self._read(question)
         return [query], query.query
 

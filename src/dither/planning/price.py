@@ -132,7 +132,10 @@ def with_geometric(releases: Sequence[Release], bounding: Bounding, price: Price
         _pure(release, epsilon, bounding) for release, epsilon in zip(releases, parts[1:] if discover else parts, strict=True)
     )
     losses: list[Loss] = [noise.loss for noise in noises]
-    return Choice(noises, threshold, total([*losses, threshold.loss()] if threshold else losses))
+    try:
+        return Choice(noises, threshold, total([*losses, threshold.loss()] if threshold else losses))
+    except ArgumentError:  # the whole price has a range too
+        raise _out_of_range(releases[0].words, price.epsilon) from None
 
 
 def with_gaussian(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
@@ -168,24 +171,23 @@ def _smooth(releases: Sequence[Release], epsilon: Fraction, delta: Fraction, bou
 def _threshold(epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Threshold:
     keys = bounding.max_groups * bounding.neighbours.changes
     build = partial(Threshold, epsilon=epsilon, delta=delta, keys_per_unit=keys)
-    return _in_range(build, "groups that are found in the data", epsilon / keys)
+    return _in_range(build, lambda: "groups that are found in the data", epsilon / keys)
 
 
 def _pure(release: Release, epsilon: Fraction, bounding: Bounding) -> Noise:
-    def build() -> Noise:
-        noise = release.pure(epsilon, bounding)
-        total([noise.loss])  # its price has a range too
-        return noise
-
-    return _in_range(build, release.words, epsilon / bounding.max_groups)
+    return _in_range(lambda: release.pure(epsilon, bounding), lambda: release.words, epsilon / bounding.max_groups)
 
 
-def _in_range(build: Callable[[], Built], words: str, each: Fraction) -> Built:
+def _in_range(build: Callable[[], Built], words: Callable[[], str], each: Fraction) -> Built:
     """Builds a mechanism. Refuses a price for which it has no exact noise, in the words of the question."""
     try:
         return build()
     except ArgumentError:
-        off, fix = (
-            ("small", "spend a smaller epsilon") if each > 1 else ("large", "spend a larger epsilon, or declare smaller bounds")
-        )
-        raise QueryError(f"The noise for the {words} is out of range: it is too {off} to be drawn.", fix=f"{fix}.") from None
+        raise _out_of_range(words(), each) from None
+
+
+def _out_of_range(words: str, each: Fraction) -> QueryError:
+    off, fix = (
+        ("small", "spend a smaller epsilon") if each > 1 else ("large", "spend a larger epsilon, or declare smaller bounds")
+    )
+    return QueryError(f"The noise for the {words} is out of range: it is too {off} to be drawn.", fix=f"{fix}.")

@@ -257,6 +257,8 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
 
 def _above(query: Query, scope: Mapping[str, Facts]) -> tuple[Outer, ...]:
     """Checks and types the SELECTs around it, from the inside out."""
+    if not query.above:
+        return ()
     found = tuple(facts(each.expression, scope).without_domain() for each in query.outputs)
     return resolve_above(query.above, found)[0]
 

@@ -311,7 +311,8 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
                 raise _reserved(text, token)
             _refuse(text, token, after)
     check_gaps(text, tokens)
-    check_intervals(text, tokens)
+    if any(token.token_type is TokenType.INTERVAL for token in tokens):
+        check_intervals(text, tokens)
 
 
 def _is_nulls_first(tokens: Sequence[Token], index: int) -> bool:

@@ -87,7 +87,8 @@ def private_select(tree: exp.Expr, context: Context) -> Query:
     condition = read_condition(tree, "having", grouping)
     qualify = read_condition(tree, "qualify", grouping)
     order = read_order(tree, grouping)
-    grouping.windows.check()
+    if qualify is not None or tree.args.get("windows"):
+        grouping.windows.check()
     limit, offset = read_limit(tree, here), read_offset(tree, here)
     if not grouping.aggregates and (not lists or grouping.sets or grouping.windows.found):
         raise _no_aggregate(tree, here)
