@@ -114,7 +114,7 @@ def test_a_free_answer_is_duckdbs_or_refused(earlier: str) -> None:
 
 
 def _covers(earlier: str, text: str, found: dict[tuple[Any, ...], int]) -> bool:
-    """Whether the answer is DuckDB's over the rows where the columns of the earlier keys are not NULL, which is not declared."""
+    """Whether the answer is DuckDB's over the rows where no column of the earlier keys is NULL: NULL is not declared."""
     rows = " AND ".join(f"{name} IS NOT NULL" for name in ("age", "born", "region", "sex") if name in earlier)
     return right(text.replace(" FROM people", f" FROM (SELECT * FROM people WHERE {rows})"), found)
 
