@@ -53,6 +53,22 @@ QUERY = (
         "tests/sql/test_listing.py::test_what_only_rows_decide_is_refused_with_the_private_form",
     ),
     Mutant(
+        "free-from-other-bounds",
+        "a free answer is made of groups in which people were bounded otherwise",
+        "planning/free/groups.py",
+        "return part.max_groups == min(asked.max_groups, part.all_groups)",
+        "return True",
+        "tests/attacks/test_free.py::test_other_rows_bounds_or_clipping_serve_nothing",
+    ),
+    Mutant(
+        "free-without-its-condition",
+        "a free answer adds up groups that its WHERE leaves out",
+        "planning/free/groups.py",
+        "if made in found and all(each(group) is True for each in conditions):",
+        "if made in found:",
+        "tests/planning/test_free.py::test_a_free_answer_at_a_large_price_is_duckdbs",
+    ),
+    Mutant(
         "margin-of-a-chosen-total",
         "a total of the groups that noise chose gets a margin",
         "planning/rows.py",
