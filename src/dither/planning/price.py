@@ -140,8 +140,8 @@ def with_geometric(releases: Sequence[Release], bounding: Bounding, price: Price
     noises = tuple(
         _pure(release, epsilon, bounding) for release, epsilon in zip(releases, parts[1:] if discover else parts, strict=True)
     )
-    losses: list[Loss] = [noise.loss for noise in noises]
     try:
+        losses: list[Loss] = [noise.loss for noise in noises]
         return Choice(noises, threshold, total([*losses, threshold.loss()] if threshold else losses))
     except ArgumentError:  # the whole price has a range too
         raise _out_of_range(releases[0].words, price.epsilon) from None
