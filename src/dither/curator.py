@@ -431,8 +431,8 @@ class Curator:
         found = None if key is None else self._plans.get(key)
         if found is not None and all(map(operator.is_, found[0], known)):
             return found[1], within, within
-        text = show_question(question)
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
+        text = show_question(question)
         if query.query.above:
             query = self._with_public(query, question)
         if query.lists:
