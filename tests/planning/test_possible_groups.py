@@ -161,3 +161,15 @@ def test_such_a_question_is_another_one_than_before() -> None:
     assert one.together
     assert identity([one]).text != identity([replace(one, together=())]).text
     assert identity([one]).text == identity([two]).text
+
+
+def test_free_answers_show_the_same_groups() -> None:
+    """Stored answers by finer keys give the combinations that can be; those by keys that depend on each other give nothing."""
+    with dt.open(catalog(), ledger=":memory:") as curator:
+        curator.ask("SELECT born, COUNT(*) AS n FROM people GROUP BY 1", epsilon=1)
+        question = "SELECT QUARTER(born) AS q, MONTH(born) AS m, COUNT(*) AS n FROM people GROUP BY 1, 2"
+        answer = curator.ask(question, free=True)
+        assert [row[:-1] for row in answer.rows] == [((m + 2) // 3, m) for m in range(1, 13)]
+        curator.ask(BY_STATE, epsilon=1)
+        with pytest.raises(dt.DitherError):
+            curator.ask(f"SELECT s.region, COUNT(*) AS n FROM {JOINED} GROUP BY 1", free=True)

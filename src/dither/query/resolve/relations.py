@@ -170,6 +170,10 @@ class Resolved:
     one_group: bool = False  # there are no keys, or all have one value per unit: max_groups is 1, whatever is declared
     public: bool = False  # it reads public tables only
     joint: tuple[Joint, ...] = ()  # keys that depend on each other
+    # To compare it with earlier questions: the declared max_groups, columns with one value per unit, the source before pruning.
+    declared_groups: int | None = None
+    per_unit: frozenset[str] = frozenset()
+    whole: Relation | None = field(default=None, compare=False, repr=False)
 
     @property
     def lists(self) -> bool:
@@ -248,6 +252,9 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         one_group=one_group,
         public=source.protects == PUBLIC,
         joint=_joint(resolved, narrowed, source, catalog),
+        declared_groups=source.max_groups,
+        per_unit=frozenset(name for name, column in source.columns.items() if column.per_unit),
+        whole=source.relation,
     )
 
 
