@@ -260,13 +260,15 @@ class Answer:
 
     @property
     def warning(self) -> str:
-        """What to read before the numbers: that noise hides how much was left out within chosen bounds; empty if not."""
+        """What to read before the numbers: that noise hides how much was left out within chosen bounds, or that it seems to be
+        most of it; empty if neither."""
         chosen = " and ".join(f"{name} = {bound}" for name, bound in self.program.cuts.chosen)
-        hidden = [each.of for each in self.left_out if each.hidden and not each.clipped]
-        if not chosen or not hidden:
+        hidden = [f"noise hides how many {each.of} were left out" for each in self.left_out if each.hidden and not each.clipped]
+        most = [f"most {each.of} seem to be left out" for each in self.left_out if each.most]
+        if not chosen or not (hidden or most):
             return ""
         return (
-            f"these numbers may be far off, whatever ± says: noise hides how many {hidden[0]} were left out, and the "
+            f"these numbers may be far off, whatever ± says: {[*hidden, *most][0]}, and the "
             f"bounds were chosen under the same noise ({chosen}). Name the bounds, or spend more"
         )
 

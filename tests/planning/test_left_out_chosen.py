@@ -18,6 +18,7 @@ from dither.planning.left_out import LeftOut, reserved
 from dither.planning.left_out.base import Kept
 from dither.planning.left_out.bins import BinsPart
 from dither.planning.outputs import Noisy, release
+from dither.planning.program import Batch
 from dither.planning.terms import Terms, plan_answer
 from dither.query.read import read
 
@@ -377,6 +378,23 @@ def test_the_warning_is_given_again_with_the_answer() -> None:
         answers = [curator.ask(GENRES, epsilon="0.3") for _ in range(2)]
     assert answers[1].replayed
     assert answers[0].warning == answers[1].warning
+
+
+@pytest.mark.parametrize(("estimate", "warned"), [(0.9999, True), (0.6, True), (0.34, False)])
+def test_an_answer_that_seems_to_leave_out_most_rows_has_the_warning(
+    estimate: float, warned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Noise makes it seem so at times; the numbers are not to be read without doubt either way."""
+    found = LeftOut("rows", estimate, estimate * 0.9, min(1.0, estimate * 1.5), (("max_rows", "8", estimate),), "256 rows")
+    monkeypatch.setattr(Batch, "left_out", lambda self, released, confidence: (found,))
+    with shop() as curator:
+        answer = curator.ask(GENRES, epsilon=900)
+        assert (
+            answer.warning.startswith("these numbers may be far off, whatever ± says: most rows seem to be left out") == warned
+        )
+        assert (answer.warning != "") == warned
+        if warned:
+            assert answer.notes()[0] == answer.warning
 
 
 def test_that_other_answers_have_no_warning() -> None:
