@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
@@ -13,6 +14,7 @@ import pyarrow
 import pytest
 
 import dither as dt
+from dither.answer import _number, _unsure
 from dither.planning.auto import Auto
 from dither.planning.left_out import LeftOut, reserved
 from dither.planning.left_out.base import Kept
@@ -405,3 +407,31 @@ def test_that_other_answers_have_no_warning() -> None:
         assert plain["n"][plain["genre"].index("rock")] == pytest.approx(ROCK, abs=2)
         assert plain.warning == ""
         assert curator.ask("SELECT COUNT(DISTINCT customer) AS n FROM lines", epsilon="0.1").warning == ""
+
+
+def test_parts_of_one_answer_warn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part chooses bounds of its own: the warning and the note name them all, in one sentence each."""
+    found = LeftOut("rows", 0.9, 0.8, 1.0, (("max_rows", "8", 0.9),), "256 rows")
+    monkeypatch.setattr(Batch, "left_out", lambda self, released, confidence: (found,))
+    each = " UNION ALL ".join(
+        f"SELECT '{key}' AS k, COUNT(*) AS n FROM lines WHERE genre {test}"
+        for key, test in (("one", "= 'jazz'"), ("two", "IN ('rock', 'metal')"), ("all", "IS NOT NULL"))
+    )
+    with shop() as curator:
+        text = str(curator.ask(each, epsilon=900))
+    assert text.count("may be far off") == 1
+    assert text.count("each person counts") == 1
+    assert re.search(r"under the same noise \(max_rows = \d+( or \d+)+\)", text)
+
+
+def test_a_key_that_is_not_shown_is_named_as_it_is_written() -> None:
+    with shop() as curator:
+        answer = curator.ask(
+            "SELECT genre, COUNT(*) AS n FROM lines GROUP BY genre, UPPER(genre)", epsilon=900, max_rows=99, max_groups=9
+        )
+    assert "rows with other values of genre or UPPER(lines.genre)" in answer.footer()
+
+
+def test_no_minus_is_shown_before_zero() -> None:
+    assert (_number(-0.3, 56.0), _number(-0.0, 5.4), _number(-7, 3.0)) == ("0 ± 56", "0.0 ± 5.4", "-7 ± 3")
+    assert _unsure(-0.0) == "0 ± ?"
