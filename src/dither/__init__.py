@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         sum_,
         variance,
     )
+    from dither.workloads.workload import Workload
 
 __version__ = "0.1.0"
 
@@ -105,6 +106,7 @@ __all__ = [
     "Table",
     "Threshold",
     "TruncatedGeometric",
+    "Workload",
     "ZCDPFilter",
     "between",
     "clipped",
@@ -183,6 +185,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "sum_",
         "variance",
     ),
+    "dither.workloads.workload": ("Workload",),
 }
 
 _LOADING = RLock()

@@ -19,6 +19,7 @@ from dither.errors import DitherError, extra
 from dither.exact.numbers import Number, between, flag, show, show_percent
 from dither.export import excel, latex, markdown
 from dither.ledger.receipts import Receipt
+from dither.offered import Offered, finite
 from dither.planning.consistent import consistent_margins, consistent_table
 from dither.planning.left_out import LeftOut, sentences
 from dither.planning.outputs import (
@@ -56,6 +57,7 @@ class Quote:
     again: int | None = None  # the entry of the stored answer that asking would return for free
     counted: bool = False  # the stored answer would count in the analyst's quota, who has not seen it yet
     further: tuple[tuple[str, str], ...] = ()  # lines about what is done besides the plan
+    free: Offered | None = stored(default=None, kw_only=True)  # what earlier answers give for nothing
 
     @property
     def plan(self) -> Plan:
@@ -102,9 +104,7 @@ class Quote:
         return {
             "columns": [field.name for field in self.schema],
             "kinds": [field.kind for field in self.schema],
-            "margins": {
-                name: None if margin is None or math.isinf(margin) else margin for name, margin in self.margins().items()
-            },
+            "margins": {name: finite(margin) for name, margin in self.margins().items()},
             "ranks": ranks(self.plan, self.confidence),
             "confidence": str(self.confidence),
             "assumed_rows": self.assumed_rows,
@@ -112,6 +112,7 @@ class Quote:
             "refused": self.refusal or None,
             "entry": self.again,
             "left_out": {"epsilon": str(_reserved(self.program)), "for": [part.words for part in self.program.cuts.parts]},
+            "free": None if self.free is None else self.free.as_data(),
             "plan": self.explain(),
         }
 
@@ -127,13 +128,18 @@ class Quote:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
-        text = self.explain()
+        text = "\n".join([self.explain(), *self._offered()])
         if self.refusal:
             return f"{text}\nasked now      it would be refused: {self.refusal}"
         if self.again is None:
             return text
         counts = "; its price counts in the quota of an analyst who has not seen it" if self.counted else ""
         return f"{text}\nasked now      it is the answer of entry {self.again} again: charged nothing{counts}"
+
+    def _offered(self) -> list[str]:
+        """Returns the lines on what earlier answers give."""
+        lines = [] if self.free is None else self.free.words(self.margins(), self.price)
+        return [f"{'' if place else 'earlier':<14} {line}" for place, line in enumerate(lines)]
 
 
 @dataclass(frozen=True)
@@ -301,8 +307,12 @@ class Answer:
         left = self.left()
         return [
             *dict.fromkeys(notes),
-            "; ".join([f"± at {show_percent(self.confidence)} confidence", self._charged(), *([left] if left else [])]),
+            "; ".join([self._stated(), self._charged(), *([left] if left else [])]),
         ]
+
+    def _stated(self) -> str:
+        """Says how often margins hold."""
+        return f"± at {show_percent(self.confidence)} confidence"
 
     def footer(self) -> str:
         """Shows the notes, one in each line."""
@@ -429,6 +439,8 @@ class Answer:
             "price": {"epsilon": epsilon, "delta": delta},
             "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},
             "replayed": self.replayed,
+            "made_of": [],
+            "nominal": False,
             "receipt": None if self.issued is None else json.loads(self.issued.to_json()),
         }
 
@@ -461,7 +473,7 @@ class Answer:
     def excel(self) -> bytes:
         """Returns the content of the file that `to_excel` writes."""
         asked = [] if self.issued is None else [("question", str(self.issued.body["question"]))]
-        entry = [] if self.issued is None else [("entry", str(self.issued.body["entry"]["number"]))]
+        entry = [] if self.issued is None else [("entry", str(each["number"])) for each in self.issued.answers]
         facts = [*asked, ("price", self.price), *entry, *(("note", note) for note in self.notes())]
         return excel([(field.name, field.kind, values) for field, values in self._typed(True)], facts)
 
@@ -539,7 +551,7 @@ def _html_cell(side: str, text: str) -> str:
 
 def _reserved(program: Batch) -> Fraction:
     """Returns the part of epsilon that is for what is left out."""
-    pairs = zip(program.cuts.parts, program.plans[1:], strict=False)
+    pairs = zip(program.cuts.parts, program.plans[program.own :], strict=False)
     return sum((plan.price.epsilon for part, plan in pairs if not part.free), Fraction(0))
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from os import PathLike
@@ -27,11 +27,13 @@ from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
 from dither.engines.base import Engine, Progress, prepare
 from dither.engines.registry import open_sources
-from dither.errors import ArgumentError, CatalogError, DitherWarning, QueryError
+from dither.errors import ArgumentError, BudgetError, CatalogError, DitherWarning, Fix, LedgerError, Name, QueryError
 from dither.exact import entropy
-from dither.exact.numbers import Number
+from dither.exact.numbers import Number, flag
 from dither.finish import answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
+from dither.free import find_offer, take_offer
 from dither.ledger.ledger import Ledger
+from dither.offered import Offered
 from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
 from dither.planning.auto import Auto
@@ -106,6 +108,7 @@ class AskOptions(Options, total=False):
     """The named arguments of `ask`, for type checkers."""
 
     fresh: bool
+    free: bool
 
 
 def open(
@@ -219,6 +222,7 @@ class Curator:
         weights: Sequence[Number] | None = None,
         analyst: str | None = None,
         fresh: bool = False,
+        free: bool = False,
     ) -> Answer | Answers:
         """Returns a noisy table, charged before any row is read. Pass the price (epsilon) or the margin you want.
 
@@ -228,7 +232,12 @@ class Curator:
         share ("2 %") of a public number, `of`: an earlier answer or a number. `params`: the values of ?, $1 and :name.
         `max_rows`, `max_groups`: the bounds of each person in this question, by default those of the catalog.
         `left_out=False` spends nothing on an estimate of what they leave out.
+
+        `free=True` computes the answer from stored ones, without a price, if it follows from them: a total after its groups.
         """
+        if free is not False and flag(free, "free"):
+            _no_price(epsilon=epsilon, delta=delta, margin=margin, of=of, weights=weights, fresh=fresh or None)
+            return self._ask_free(question, params, Terms.free(confidence, assume_rows, max_rows, max_groups), analyst)
         if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
             return self._list(listed)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
@@ -292,7 +301,8 @@ class Curator:
         program, asked, _ = self._planned(filled, terms)
         if is_list(program):
             return Quote(program.quoted, terms.confidence, FREE)
-        return quote_of(program, terms, *self._preview(program, asked, analyst))
+        quoted = quote_of(program, terms, *self._preview(program, asked, analyst))
+        return quoted if quoted.again is not None else replace(quoted, free=self._offered(filled, terms, analyst))
 
     def suggest(
         self,
@@ -421,8 +431,8 @@ class Curator:
         found = None if key is None else self._plans.get(key)
         if found is not None and all(map(operator.is_, found[0], known)):
             return found[1], within, within
-        text = show_question(question)
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
+        text = show_question(question)
         if query.query.above:
             query = self._with_public(query, question)
         if query.lists:
@@ -497,6 +507,27 @@ class Curator:
                 for _ in leaves(shape):
                     self._prepare(next(parts), text_of(question))
 
+    def _ask_free(self, question: Question | Questions, params: Params | None, terms: Terms, analyst: str | None) -> Answer:
+        """Returns an answer made of stored ones. Calls no engine and charges nothing."""
+        if isinstance(question, (list, tuple)) or read_union(filled := with_params(question, params), self.catalog) is not None:
+            raise ArgumentError("Earlier answers give one question at a time.", fix="ask each question alone.")
+        query = self._read(filled)
+        if query.lists:
+            return self._list(plan_list(query, self.catalog))
+        try:
+            offer = find_offer(self.session, self.catalog, query, terms, analyst)
+        except QueryError as error:
+            raise error.located(text_of(filled)) from None
+        return take_offer(self.session, self.steps.table, offer, show_question(filled), terms, analyst)
+
+    def _offered(self, question: Question, terms: Terms, analyst: str | None) -> Offered | None:
+        """Returns what stored answers give for nothing, for a quote; None if they do not give it, or it is not allowed."""
+        try:
+            offer = find_offer(self.session, self.catalog, self._read(question), terms, analyst)
+        except (QueryError, BudgetError, LedgerError):
+            return None
+        return offer.quoted(terms)
+
     def _preview(self, program: Program, asked: str, analyst: str | None) -> tuple[str, int | None, bool]:
         """Returns what asking now would do: why it is refused, the entry it repeats, whether that counts in a quota."""
         preview = self.session.preview(self.session.request(program, asked, analyst))
@@ -507,7 +538,17 @@ def _public(of: Number | Answer | None) -> Number | Earlier | None:
     """Returns what a margin is relative to: a number, or the columns of an earlier answer."""
     if of is None or not isinstance(of, Answer):
         return of
-    return Earlier({name: of[name] for name in of.columns}, of.receipt.body["entry"]["number"])
+    return Earlier({name: of[name] for name in of.columns}, of.receipt.answers[-1]["number"])
+
+
+def _no_price(**given: object) -> None:
+    """Refuses arguments about a price beside `free`."""
+    named = next((name for name, value in given.items() if value is not None), None)
+    if named is not None:
+        raise ArgumentError(
+            "A free answer is made of earlier ones, and has no price.",
+            fix=Fix("leave {it} out, or {free}.", it=Name(named), free=Name("free")),
+        )
 
 
 def _no_weights(weights: Sequence[Number] | None) -> None:

@@ -10,6 +10,7 @@ from dither.answer import Answer, Quote
 from dither.answers import Answers
 from dither.around import around, around_quote
 from dither.planning.auto import Auto
+from dither.planning.fitted import fit, fitted_plans
 from dither.planning.levels import Levels
 from dither.planning.outputs import Noisy, Table
 from dither.planning.plan import Plan
@@ -32,7 +33,7 @@ def quote_of(program: Batch | Auto, terms: Terms, refusal: str = "", again: int 
     found = (quoted, terms.confidence, program.total, refusal, again, counted, program.further)
     if quoted.levels is None:
         return Quote(*found)
-    parts = tuple(Quote(part, terms.confidence, part.total) for part in quoted.each_level)
+    parts = tuple(Quote(part, terms.confidence, total) for part, total in _levels(quoted))
     return around_quote(StackedQuote(*found, parts, Stack.of_levels(quoted.levels)))
 
 
@@ -120,9 +121,10 @@ def answer_of(table: Tables, program: Batch | Auto, terms: Terms, paid: Paid) ->
         rows = table(batch.plans[0], released[0])  # post-processing: free
         shown = (batch, tuple(released), rows, terms.confidence, paid.receipt, program.total)
         return Answer(*shown, replayed, paid.left, chosen)
-    own, parts = released[: batch.own], []
-    for part, noisy in zip(batch.each_level, own, strict=True):
-        shown = (part, (noisy,), table(part.plans[0], noisy), terms.confidence, paid.receipt, part.total)
+    own, parts = tuple(released[: batch.own]), []
+    fitted = fit(batch.plans[: batch.own], own) if batch.levels.fitted else own
+    for (part, total), noisy in zip(_levels(batch), fitted, strict=True):
+        shown = (part, (noisy,), table(part.plans[0], noisy), terms.confidence, paid.receipt, total)
         parts.append(Answer(*shown, replayed))
     pick = partial(_pick_levels, batch, batch.levels)
     picked = pick(parts)
@@ -130,3 +132,12 @@ def answer_of(table: Tables, program: Batch | Auto, terms: Terms, paid: Paid) ->
     stack = Stack.of_levels(batch.levels)
     made = Stacked(*shown, replayed, paid.left, chosen, tuple(parts), tuple(picked), replace(stack, above=()), pick)
     return around(made, stack.above)
+
+
+def _levels(batch: Batch) -> list[tuple[Batch, Price]]:
+    """Returns the plan of each grouping set, with the noise of its fitted numbers, and what is charged for it."""
+    own = batch.each_level
+    if batch.levels is None or not batch.levels.fitted:
+        return [(part, part.total) for part in own]
+    plans = fitted_plans(batch.plans[: batch.own])
+    return [(replace(part, plans=(plan,)), part.total) for part, plan in zip(own, plans, strict=True)]

@@ -43,7 +43,7 @@ def _words() -> _Words:
     words.add_argument("--catalog", "-c")
     words.add_argument("--confidence", default="0.95")
     words.add_argument("--param", action="append")
-    for name in ("fresh", "quote"):
+    for name in ("fresh", "free", "quote"):
         words.add_argument(f"--{name}", action="store_true")
     words.add_argument("--no-left-out", dest="left_out", action="store_const", const=False)
     return words
@@ -85,7 +85,7 @@ class Magic:
             "analyst": given.analyst,
         }
         survey = self._survey(given)
-        found = survey.quote(cell, **terms) if given.quote else survey.ask(cell, **terms, fresh=given.fresh)
+        found = survey.quote(cell, **terms) if given.quote else survey.ask(cell, **terms, fresh=given.fresh, free=given.free)
         if given.into:
             self._ipython.push({given.into: found})
         return found

@@ -7,7 +7,7 @@ a panel differ by colour alone.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError, DitherError, Fix, Shell, extra
 from dither.exact import balls
-from dither.exact.numbers import Number, positive, show, show_about
+from dither.exact.numbers import Number, positive, show, show_about, show_rounded
 from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.laplace import Laplace
 
@@ -278,3 +278,19 @@ def _panel(axis: Any, name: str, values: Sequence[Any], margins: Sequence[float 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and abs(value) < float("1e300")
+
+
+def comparison_picture(title: str, bars: Mapping[str, Sequence[tuple[str, float]]], path: str | PathLike[str]) -> Path:
+    """Draws the errors of several ways to ask the same questions, with a panel for each relation of neighbours."""
+    figure = _figure(5.2 * len(bars), 2.6)
+    for panel, (name, ways) in zip(figure.subplots(1, len(bars), squeeze=False)[0], bars.items(), strict=True):
+        names, errors = [each for each, _ in ways][::-1], [error for _, error in ways][::-1]
+        drawn = panel.barh(names, errors, color=_BLUE)
+        panel.bar_label(drawn, [show_rounded(error) for error in errors], padding=3, fontsize=_SMALL)
+        panel.margins(x=0.15)
+        _dress(panel, f"one record is {_RELATIONS.get(name, name)}", "root mean square error", "")
+    figure.suptitle(title, fontsize=10)
+    return _save(figure, path)
+
+
+_RELATIONS = {"add-remove": "added or removed", "replace": "replaced"}

@@ -11,23 +11,26 @@ from __future__ import annotations
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from dither.diagnosis import Diagnosis
 from dither.errors import ArgumentError, ClosedError, DitherError, EngineError, Fix, Interrupted, LedgerError
+from dither.ledger.earlier import Answered
 from dither.ledger.ledger import Ending, Ledger
 from dither.ledger.receipts import Receipt
 from dither.ledger.records import ENGINE, INTERRUPT, LEDGER, Declaration, Request, analyst_name
 from dither.ledger.reservations import Reservation
-from dither.ledger.rules import Preview, StoredAnswer
+from dither.ledger.rules import Preview, SharePreview, StoredAnswer
 from dither.planning.outputs import Noisy
 from dither.planning.price import Price
 from dither.planning.program import Program
+from dither.planning.records import encode_noisy
 from dither.privacy.filters import Caps, Sums
 from dither.standing import Standing
+from dither.text import folded
 
 Shown = TypeVar("Shown")
 ANYONE = "anyone"  # the analyst if none is named: all of them share one quota
@@ -59,6 +62,24 @@ class Paid:
         if self.standing is None:
             return ""
         counts = f"; its price, {_words(self.request)}, counts in the quota of {self.request.analyst}" if self.counted else ""
+        return Standing(*self.standing).remaining + counts
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Noisy numbers of stored answers, put together, with their receipt. `counted`: the questions that now count in a quota."""
+
+    noisy: Noisy
+    receipt: Receipt
+    standing: tuple[Caps, Sums]
+    counted: tuple[Request, ...] = ()
+
+    def left(self) -> str:
+        """Shows what is left of the budget, and what was counted in the quota of an analyst who had not seen the answers."""
+        prices = " and ".join(_words(each) for each in self.counted)
+        counts = (
+            f"; the price of what it is made of, {prices}, counts in the quota of {self.counted[0].analyst}" if prices else ""
+        )
         return Standing(*self.standing).remaining + counts
 
 
@@ -128,15 +149,12 @@ class Session:
         self.current = current
         self._mark = mark
         self._declared = False
+        self._earlier = ledger.earlier(declaration)
         self._unsettled: list[tuple[Reservation, str]] = []  # stopped questions that could not be settled yet, and why
 
     def request(self, program: Program, question: str, analyst: str | None = None, fresh: bool = False) -> Request:
         """Returns the ledger's request for a program: the question, the catalog and the price, no rows."""
-        declared, who = self.declaration, self.analyst if analyst is None else analyst
-        if who is None and declared.analysts is not None and ANYONE not in declared.analysts:
-            # The fix offers no name: names are not verified, and using another analyst's would spend that quota.
-            fix = Fix("name yourself as the curator declared you: {analyst}.", analyst="YOUR-NAME")
-            raise ArgumentError("No analyst is named, and this catalog lists who may ask.", fix=fix)
+        declared, who = self.declaration, self._who(analyst)
         return Request(
             question=question,
             plan=program.identity,
@@ -147,8 +165,76 @@ class Session:
             catalog_hash=declared.catalog_hash,
             snapshot=declared.snapshot,
             neighbours=declared.neighbours,
-            analyst=ANYONE if who is None else who,
+            analyst=who,
             fresh=fresh,
+        )
+
+    def _who(self, analyst: str | None) -> str:
+        """Returns who asks. Refuses to ask for nobody if the catalog lists who may."""
+        who = self.analyst if analyst is None else analyst
+        if who is None and self.declaration.analysts is not None and ANYONE not in self.declaration.analysts:
+            # The fix offers no name: names are not verified, and using another analyst's would spend that quota.
+            fix = Fix("name yourself as the curator declared you: {analyst}.", analyst="YOUR-NAME")
+            raise ArgumentError("No analyst is named, and this catalog lists who may ask.", fix=fix)
+        return ANYONE if who is None else who
+
+    def earlier(self, tables: Sequence[str]) -> list[Answered]:
+        """Returns the stored answers about these tables, and perhaps others, under the catalog and snapshot of this session."""
+        names = {folded(name) for name in tables}
+        return [each for each in self._earlier.all() if names <= set(each.question.tables)]
+
+    def preview_share(self, answered: Answered, analyst: str | None) -> SharePreview:
+        """Returns what showing a stored answer to this analyst would do now. Writes nothing."""
+        again = self._again(answered, self._who(analyst))
+        return self.ledger.preview_share(answered.entry, again, self.declaration, (self._before,))
+
+    def shared(
+        self,
+        question: str,
+        unit: str,
+        made_of: Sequence[Answered],
+        numbers: Callable[[Mapping[int, str]], Noisy],
+        analyst: str | None,
+    ) -> Shared:
+        """Returns an answer made of stored ones, by `numbers`, from their texts. Charges nothing and calls no engine.
+
+        The stored answers count in the quota of an analyst who had not seen them. The catalog must be the one in force, and the
+        sources must be unchanged, as for stored answers.
+        """
+        with self.close_guard.question_lock():
+            self.close_guard.wait_for_closing()
+            self.check_unchanged()
+            self._declare()
+            again = {each.entry: self._again(each, self._who(analyst)) for each in made_of}
+            who = next(iter(again.values())).analyst
+            try:
+                kept = self.ledger.share(again)
+                noisy = numbers({entry: one.payload for entry, one in kept.items()})
+                facts = {"question": question, "catalog": self.declaration.catalog_hash, "snapshot": self.declaration.snapshot}
+                facts |= {"unit": unit, "neighbours": self.declaration.neighbours, "analyst": who}
+                receipt = self.ledger.sign_derived(facts, [kept[entry] for entry in sorted(kept)], encode_noisy([noisy]))
+            except KeyboardInterrupt as stopped:
+                traceback.clear_frames(stopped.__traceback__)
+                raise Interrupted(_REPLAYED) from None
+            last = kept[max(kept)]
+            counted = [again[entry] for entry, one in kept.items() if one.charged]
+            shown = counted if self.declaration.per_analyst is not None else []
+            return Shared(noisy, receipt, (last.caps, last.total), tuple(shown))
+
+    def _again(self, answered: Answered, who: str) -> Request:
+        """Returns the question of a stored answer, asked again by this analyst."""
+        asked, declared = answered.question, self.declaration
+        return Request(
+            question=asked.question,
+            plan=asked.plan,
+            tables=asked.tables,
+            unit=asked.unit,
+            mechanisms=asked.mechanisms,
+            charge=asked.loss,
+            catalog_hash=declared.catalog_hash,
+            snapshot=declared.snapshot,
+            neighbours=declared.neighbours,
+            analyst=who,
         )
 
     def preview(self, request: Request) -> Preview:

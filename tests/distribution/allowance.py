@@ -26,6 +26,7 @@ WEIGHTS = {
     "audit": 8,
     "clipped mean": 1,
     "margins across groups": 1,
+    "free answers": 1,
     "margins around several results": 1,
     "other": 4,
 }

@@ -127,6 +127,23 @@ def declared(**given: Any) -> dt.Catalog:
     return dt.Catalog({"people": PEOPLE, "t": dt.Table(**given)}, dt.Budget(1))
 
 
+def workloads() -> Iterator[Right]:
+    """Workloads: their questions, and what they cost."""
+    yield Right("Workload.thresholds", dt.Workload.thresholds, {"cells": 8})
+    yield Right("Workload.ranges", dt.Workload.ranges, {"cells": 8})
+    yield Right("Workload.attributes", dt.Workload.attributes, {"count": 3})
+    yield Right("Workload.histogram", dt.Workload.histogram, {}, (2, 3))
+    yield Right("Workload.marginals", dt.Workload.marginals, {"sizes": (2, 3), "ways": 1})
+    yield Right("Workload.matrix", dt.Workload.matrix, {"rows": [[1, 0]]})
+    work = dt.Workload.thresholds(8)
+    yield Right("Workload.weighted", work.weighted, {"weight": 2})
+    yield Right("Workload.compare", work.compare, {"epsilon": 1, "delta": "1e-6"})
+    given = {"epsilon": 1, "delta": "1e-6", "neighbours": dt.Replace(), "max_groups": 2, "max_rows": 3}
+    yield Right("Workload.design", work.design, given)
+    yield Right("Workload.design.release", work.design(epsilon=1).release, {"histogram": [1] * 8})
+    yield Right("Workload.design.margins", work.design(epsilon=1).margins, {"confidence": "0.9"})
+
+
 def losses() -> Iterator[Right]:
     yield Right("Pure", dt.Pure, {"epsilon": 1, "rho": "0.1"})
     yield Right("Approx", dt.Approx, {"epsilon": 1, "delta": "1e-6"})

@@ -19,6 +19,7 @@ EVERY = [
     *odd_calls.losses(),
     *odd_calls.meanings(),
     *odd_calls.mechanisms(),
+    *odd_calls.workloads(),
     *odd_questions.questions(),
 ]
 NEEDS_NOTHING = {"AddRemove", "Odometer", "count_units", "guarantees", "parts", "sensitivity", "Curator", "Receipt"}

@@ -15,7 +15,8 @@ from dither.exact.balls import ball, certainly_at_most, evaluate, exp, working
 from dither.exact.laws import derived, gaussian
 from dither.mechanisms import L1, L2, Gaussian, PerCoordinate
 from dither.mechanisms.gaussian import delta
-from dither.privacy.losses import ZCDP, Approx
+from dither.privacy import parts
+from dither.privacy.losses import ZCDP, Approx, Curve
 from dither.privacy.proof import verify
 from laws.exactly import Claim, renyi, spill
 
@@ -117,20 +118,37 @@ def test_vectors_are_priced_by_rho() -> None:
     assert Gaussian(scale=2, sensitivity=PerCoordinate(3, 2)).loss() == ZCDP(Fraction(12, 8))
 
 
-def test_a_vector_at_epsilon_and_delta_is_certified_by_conversion() -> None:
+def test_numbers_that_move_alike_are_calibrated_on_their_exact_curve() -> None:
     noise = Gaussian(epsilon=1, delta="1e-6", sensitivity=PerCoordinate(9, 2))
-    assert ZCDP(Fraction(36) / (2 * noise.variance)).delta(1) <= Fraction("1e-6")
-    assert ZCDP(Fraction(36) / (2 * noise.variance * Fraction(99, 100))).delta(1) > Fraction("1e-6")
-    # No better than what one coordinate that moves by 6 gets, and not much worse.
+    assert noise.curve().delta(1) <= Fraction("1e-6")
+    assert Curve.of(parts.DiscreteGaussian(2, noise.variance * Fraction(999, 1000)), 9).delta(1) > Fraction("1e-6")
+    # The twin: zCDP needs 15 % more variance.
+    assert ZCDP(Fraction(36) / (2 * noise.variance * Fraction(114, 100))).delta(1) > Fraction("1e-6")
+    # As good as one number that moves by 6, nearly.
     alone = Gaussian(epsilon=1, delta="1e-6", sensitivity=L2(6, dimension=1))
-    assert 1 < noise.variance / alone.variance < Fraction(13, 10)
+    assert abs(noise.variance / alone.variance - 1) < Fraction(1, 100)
 
 
 def test_the_curve_of_coordinates_that_move_alike_is_no_dearer_than_rho() -> None:
     noise = Gaussian(rho="1/8", sensitivity=PerCoordinate(4, 1))
     assert noise.curve().zcdp() == ZCDP("1/8")
-    with pytest.raises(PriceError):
-        Gaussian(rho="1/8", sensitivity=L2(3, dimension=4)).curve()
+
+
+@pytest.mark.parametrize("sensitivity", [L2(3, dimension=4), L2.of_squares(7), L1(5), L1(5, dimension=2)])
+def test_other_vectors_have_a_curve_that_covers_them_all(sensitivity: L1 | L2) -> None:
+    noise = Gaussian(rho="1/8", sensitivity=sensitivity)
+    squares = sensitivity.squares(None)
+    assert noise.curve() == Curve.of(parts.GaussianVector(squares, noise.variance, sensitivity.moving(None)))
+    assert noise.curve().zcdp() == ZCDP("1/8")
+    assert noise.curve().epsilon("1e-6") < ZCDP("1/8").epsilon("1e-6")
+
+
+def test_a_calibrated_vector_keeps_its_price_beside_others() -> None:
+    """Its curve composes by the noise itself: two cost less than twice what they were calibrated to."""
+    noise = Gaussian(epsilon=1, delta="1e-6", sensitivity=L2.of_squares(30))
+    assert noise.loss() == Approx(1, "1e-6")
+    assert noise.curve().delta(1) <= Fraction("1e-6")
+    assert noise.curve().repeat(2).epsilon("2e-6") < Fraction(3, 2)
 
 
 @pytest.mark.parametrize("sensitivity", [1, L1(1), L2("1.2"), PerCoordinate(1, 5)])

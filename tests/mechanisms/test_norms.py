@@ -95,6 +95,45 @@ def test_whole_vectors_never_beat_the_unrounded_bounds_and_l2_reaches_its_own(bo
     assert max(sum(i * i for i in m) for m in near) == L2(bound, dimension=dimension).squares(None)
 
 
+@given(st.integers(1, 2**200), st.sampled_from([None, 2, 50]))
+def test_a_sum_of_squares_is_kept_exactly(squares: int, dimension: int | None) -> None:
+    norm = L2.of_squares(squares, dimension)
+    assert norm.squares(None) == squares
+    assert norm.dimension == dimension
+    assert norm.value**2 >= squares
+
+
+def test_a_root_of_few_digits_would_lose_squares() -> None:
+    squares = 3 * 2**100
+    assert L2(Fraction(math.isqrt(squares * 10**4), 100)).squares(None) != squares
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, None])
+def test_impossible_sums_of_squares_are_refused(wrong: object) -> None:
+    with pytest.raises(ArgumentError, match="squares"):
+        L2.of_squares(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("norm", [L1(3), L1("7/2", dimension=2), L2.of_squares(6), L2(2, dimension=3), PerCoordinate(2, 3)])
+def test_no_whole_vector_moves_more_numbers_than_the_norm_says(norm: L1 | L2 | PerCoordinate) -> None:
+    longest = norm.longest(None) or 8
+    most = 0
+    for moves in itertools.product(range(4), repeat=min(longest, 7)):
+        total, squares = sum(moves), sum(k * k for k in moves)
+        if isinstance(norm, PerCoordinate):
+            allowed = sum(k > 0 for k in moves) <= norm.count and max(moves) <= norm.each
+        else:
+            allowed = total <= norm.value if isinstance(norm, L1) else squares <= norm.squares(None)
+        if allowed:
+            most = max(most, sum(k > 0 for k in moves))
+    assert most == norm.moving(None)
+
+
+def test_on_a_grid_every_declared_number_may_move() -> None:
+    assert L2(1, dimension=5).moving(GRID) == L1(1, dimension=5).moving(GRID) == 5
+    assert L2(1).moving(GRID) == L1(1).moving(GRID) == 1
+
+
 def test_rounding_half_to_even_would_move_further_than_the_answers() -> None:
     assert round(Fraction(3, 2)) - round(Fraction(1, 2)) == 2
     assert steps(Fraction(3, 2), GRID) - steps(Fraction(1, 2), GRID) == 1 == L1(1).total(GRID)

@@ -75,11 +75,11 @@ def test_both_prices_are_those_of_the_noise_that_is_drawn(plan: Plan) -> None:
 
 
 @given(plans())
-def test_the_second_price_converts_back_to_no_less_than_gaussian_noise_was_given(plan: Plan) -> None:
-    # Noise on its own curve states both prices and does not come by one from the other: test_own_curve.py.
-    smooth = [noise for noise in plan.noises if noise.gaussian and noise.mechanism.epsilon is None]
+def test_all_gaussian_noise_of_a_plan_stays_within_its_price_together(plan: Plan) -> None:
+    smooth = [noise.mechanism for noise in plan.noises if isinstance(noise.mechanism, Gaussian)]
     if smooth and len(smooth) == len(plan.noises) and plan.threshold is None:
-        assert ZCDP(plan.zcdp.rho).delta(plan.price.epsilon) <= plan.price.delta
+        together = smooth[0].curve() if len(smooth) == 1 else total([each.vector() for each in smooth])
+        assert together.delta(plan.price.epsilon) <= plan.price.delta
 
 
 @given(plans())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -171,7 +170,8 @@ def test_the_prices_of_the_levels_add_up() -> None:
         quote = survey.quote(COUNT, epsilon=1, left_out=False)
         plans = quote.program.plans
         assert len(plans) == 4
-        assert [plan.price.epsilon for plan in plans] == [Fraction(1, 4)] * 4
+        assert sum(plan.price.epsilon for plan in plans) == 1
+        assert min(plan.price.epsilon for plan in plans) > 0
         assert quote.epsilon == 1
 
 

@@ -107,13 +107,15 @@ def test_the_certificate_is_tight_enough_to_fail() -> None:
 
 
 @given(st.fractions(Fraction(1, 1000), 50), st.sampled_from([Fraction(1, 10**k) for k in (1, 3, 6, 9, 15)]))
-def test_the_largest_rho_is_one_number_for_everyone(epsilon: Fraction, delta: Fraction) -> None:
-    """The budget, the mechanisms and the planner ask the same function; it finds what a plain bisection finds."""
+def test_the_largest_rho_is_what_a_plain_bisection_finds(epsilon: Fraction, delta: Fraction) -> None:
+    """The budget has it, and noise on vectors spends no less of rho for the same price."""
     rho = largest_rho(epsilon, delta)
     assert Caps.of(epsilon, 4 * delta).rho_max == rho
     low, high = rho, rho * Fraction(100001, 100000)
     assert delta_of_zcdp(low, epsilon) <= delta < delta_of_zcdp(high, epsilon)
-    assert Gaussian(epsilon=epsilon, delta=delta, sensitivity=PerCoordinate(2, 1)).zcdp().rho == rho
+    noise = Gaussian(epsilon=epsilon, delta=delta, sensitivity=PerCoordinate(2, 1))
+    assert noise.zcdp().rho >= rho
+    assert noise.curve().delta(epsilon) <= delta
 
 
 @given(st.lists(st.fractions(0, 5), max_size=20))

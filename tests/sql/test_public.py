@@ -16,9 +16,11 @@ from dither.engines.base import Engine
 from dither.engines.reference import Reference
 from dither.planning import lookups
 from dither.query.nodes import Aggregate, Column, Literal, Lookup, Named, Outer, Query, Relation, Scan, Semi, sources
+from dither.query.read import read_union
 from dither.query.resolve import relations
 from dither.query.work import UNIT, Group, Work
 from sql.everyday import public
+from sql.survey import CATALOG
 
 COUNT = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
 LOOKED_UP = [
@@ -195,3 +197,18 @@ def test_the_private_form_of_a_list_across_people_works_when_pasted(survey: Cura
     within, alone = str(refused.value.fix).split("; or ask it alone, and write what it answers here: ")
     survey.quote(question.format(within.removeprefix("compare the rows of one person: ")), epsilon=1)
     survey.quote(alone.removesuffix("."), epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "SELECT * FROM ({}) x WHERE EXISTS (SELECT 1 FROM regions)",
+        "SELECT * FROM ({}) x WHERE n > (SELECT MAX(area) FROM regions)",
+        "SELECT * FROM ({}) x WHERE region IN (SELECT name FROM regions)",
+    ],
+)
+def test_subqueries_around_a_union_are_refused_uncharged(around: str) -> None:
+    part = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
+    text = around.format(f"{part} UNION ALL {part}")
+    with pytest.raises(dt.QueryError, match="cannot stand around a UNION"):
+        read_union(text, CATALOG)

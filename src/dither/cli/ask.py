@@ -129,6 +129,7 @@ def _ask(
     file: File = None,
     weights: Weights = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise if the question was answered before.")] = False,
+    free: Annotated[bool, typer.Option("--free", help="Compute it from stored answers, if it follows from them.")] = False,
     consistent: Consistent = False,
     form: Form = None,
     out: Out = None,
@@ -143,7 +144,8 @@ def _ask(
 ) -> None:
     """Answer a question and charge its price.
 
-    The price is charged before any row is read. Asking the same question again at the same price is free.
+    The price is charged before any row is read. Asking the same question again at the same price is free, and so is --free:
+    an answer that follows from earlier ones, such as a total after its groups.
     """
     output.check_drawable(plot)
     where = existing_ledger(existing_catalog(catalog), ledger)
@@ -168,11 +170,12 @@ def _ask(
             left_out=left_out,
             weights=weight_list(weights),
             fresh=fresh,
+            free=free,
         )
         left = standing(survey, analyst)
     if consistent:
         answer = answer.consistent()
-    charged = "nothing, it was given again" if answer.replayed else answer.price
+    charged = "nothing, it was given again" if answer.replayed else "nothing, it is free" if free else answer.price
     if receipt is not None:
         with output.reporting_charge(receipt, charged):
             files.write(receipt, (answer.receipt.to_json() + "\n").encode())

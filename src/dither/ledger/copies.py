@@ -183,7 +183,7 @@ def _check_backup(store: Store, heads: Mapping[str, str], receipts: Mapping[str,
 
 def _newest(heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> str:
     """Returns the latest entry that the evidence names, as a head."""
-    entries = [receipt.body["entry"] for receipt in receipts.values()]
+    entries = [entry for receipt in receipts.values() for entry in receipt.answers]
     named = [*(head.strip() for head in heads.values()), *(f"{entry['number']}:{entry['hash']}" for entry in entries)]
     return max(named, key=lambda head: int(head.partition(":")[0]), default="")
 

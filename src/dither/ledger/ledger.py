@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -23,8 +23,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from dither.errors import ArgumentError, BudgetError, DitherWarning, Fix, LedgerError, Shell
 from dither.ledger import reservations, rules, state
+from dither.ledger.earlier import EarlierAnswers
 from dither.ledger.marks import Contents, Marks
-from dither.ledger.receipts import Key, Receipt, entry_message, issue
+from dither.ledger.receipts import Key, Receipt, entry_message, issue, issue_derived
 from dither.ledger.records import (
     ENGINE,
     Cancelled,
@@ -56,7 +57,7 @@ from dither.ledger.reservations import (
     stating_charge,
     with_charge,
 )
-from dither.ledger.rules import Preview, StoredAnswer, preview, replay
+from dither.ledger.rules import Preview, SharePreview, StoredAnswer, preview, preview_share, replay
 from dither.ledger.state import STATE_KEYS, Fuse, Head, History, Identity, Sealed, Terms, ends_at, keys_of
 from dither.ledger.stores.base import Row, Store, Transaction
 from dither.ledger.witness import Witness
@@ -220,6 +221,29 @@ class Ledger:
         self._note_head(head)
         return receipts[-1]
 
+    def share(self, asked: Mapping[int, Request]) -> dict[int, StoredAnswer]:
+        """Returns stored answers by their entries, to make another answer of them; charges nothing.
+
+        Each counts once in the quota of an analyst who has not seen it, as if its question were asked again. If one of them is
+        refused, none is returned or counted. `asked`: the question of each entry, asked again by one analyst.
+        """
+        analyst = next(iter(asked.values())).analyst
+        kept: dict[int, StoredAnswer] = {}
+        with stating_charge("nothing", SHARED), self._transaction(*keys_of(analyst)) as (inside, last):
+            head = last
+            for number, request in sorted(asked.items()):
+                row = inside.entry(number)
+                if row is None or request.analyst != analyst:
+                    raise LedgerError(f"There is no entry {number} to make an answer of.", fix="run `dither verify`.")
+                kept[number], head = self._replay(inside, head, request, row)
+        self._note_head(head)
+        return kept
+
+    def sign_derived(self, facts: Mapping[str, str], made_of: Sequence[StoredAnswer], numbers: str) -> Receipt:
+        """Signs the receipt of an answer made of stored ones (receipts.issue_derived). Writes nothing."""
+        receipts = [each.receipt for each in made_of]
+        return issue_derived(self._require_key(), self._identity.ledger, facts, receipts, numbers, self._time(self.head()))
+
     def cancel(self, reservation: Reservation) -> None:
         """Gives the price back. Refused once the engine was called, and for a reservation of another ledger object."""
         secret = self._check_own(reservation).settle(self._identity.ledger, cancel=True)
@@ -278,6 +302,16 @@ class Ledger:
     def preview(self, request: Request, declaration: Declaration, expected: tuple[str | None, ...]) -> Preview:
         """Returns what reserving this would do now if this declaration were registered first. Writes nothing."""
         return preview(self._store, self._identity, request, declaration, expected)
+
+    def preview_share(
+        self, entry: int, request: Request, declaration: Declaration, expected: tuple[str | None, ...]
+    ) -> SharePreview:
+        """Returns what sharing this stored answer would do now if this declaration were registered first. Writes nothing."""
+        return preview_share(self._store, self._identity, entry, request, declaration, expected)
+
+    def earlier(self, declaration: Declaration) -> EarlierAnswers:
+        """Returns the stored answers under a catalog and its snapshot."""
+        return EarlierAnswers(self._store, declaration.catalog_hash, declaration.snapshot)
 
     def balance(self) -> Balance:
         texts = self._store.several("caps", "total", "head")

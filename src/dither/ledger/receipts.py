@@ -14,7 +14,7 @@ import hmac
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dither.errors import Blank, Fix, LedgerError
 from dither.ledger.files import draft_of, publish, remove_stale_drafts
-from dither.ledger.records import Committed, Entry, Reserved, canonical, load_json, plain
+from dither.ledger.records import Committed, Entry, Reserved, canonical, digest, load_json, plain
 
 
 class Key:
@@ -142,14 +142,47 @@ def entry_message(hash: str) -> str:
 
 FIELDS = {"receipt", "ledger", "question", "catalog", "snapshot", "unit", "neighbours", "analyst", "mechanisms", "loss", "rule"}
 FIELDS |= {"time", "reserved", "entry"}
+DERIVED = {
+    "receipt",
+    "ledger",
+    "question",
+    "catalog",
+    "snapshot",
+    "unit",
+    "neighbours",
+    "analyst",
+    "time",
+    "made_of",
+    "numbers",
+}
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """The signed facts of one answer. `body["entry"]` is the committed entry, whose hash covers the answer too."""
+    """The signed facts of one answer.
+
+    Receipt 1 is of a charged answer: `body["entry"]` is the committed entry, whose hash covers the answer too. Receipt 2 is of
+    a free answer: `body["made_of"]` are the committed entries of the answers that it was computed from, and `body["numbers"]`
+    is the digest of their numbers as they were used.
+    """
 
     body: Mapping[str, Any]
     signature: str
+
+    @property
+    def derived(self) -> bool:
+        """Whether it is of a free answer."""
+        return "made_of" in self.body
+
+    @property
+    def answers(self) -> tuple[Mapping[str, Any], ...]:
+        """The committed entries that it names: of the answer, or of those that a free answer was made of."""
+        return tuple(self.body["made_of"]) if self.derived else (self.body["entry"],)
+
+    @property
+    def places(self) -> tuple[Mapping[str, Any], ...]:
+        """All entries that it names."""
+        return self.answers if self.derived else (self.body["reserved"], self.body["entry"])
 
     def verify(self, public_key: str) -> bool:
         """Returns whether this key signed the receipt. `dither verify --receipt` checks that a ledger has its entries."""
@@ -163,10 +196,13 @@ class Receipt:
         try:
             fields = load_json(text)
             body, signature = fields["body"], fields["signature"]
-            right = set(fields) == {"body", "signature"} and set(body) == FIELDS and body["receipt"] == 1
-            if right and isinstance(signature, str) and all(_is_place(body[name]) for name in ("reserved", "entry")):
+            shapes = {1: FIELDS, 2: DERIVED}
+            right = set(fields) == {"body", "signature"} and set(body) == shapes[body["receipt"]]
+            if right and isinstance(signature, str):
+                made, places = cls(body, signature), cls(body, signature).places
                 message(body)
-                return cls(body, signature)
+                if places and all(map(_is_place, places)):
+                    return made
         except (ValueError, TypeError, KeyError, RecursionError):
             pass
         raise LedgerError("This is no receipt of dither.", fix="name the file that was saved with the answer.")
@@ -178,7 +214,7 @@ def _is_place(value: Any) -> bool:
 
 def message(body: Mapping[str, Any]) -> str:
     """Returns the text that is signed for a receipt."""
-    return f"dither receipt 1\n{canonical(body)}"
+    return f"dither receipt {body['receipt']}\n{canonical(body)}"
 
 
 def body_of(ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: str) -> dict[str, Any]:
@@ -206,6 +242,17 @@ def body_of(ledger: str, reserved: Entry, reserved_hash: str, number: int, hash:
 
 def issue(key: Key, ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: str) -> Receipt:
     body = body_of(ledger, reserved, reserved_hash, number, hash)
+    return Receipt(body, key.sign(message(body)))
+
+
+def issue_derived(
+    key: Key, ledger: str, facts: Mapping[str, str], made_of: Sequence[Receipt], numbers: str, time: str
+) -> Receipt:
+    """Signs the receipt of a free answer. `facts`: its question, catalog, snapshot, unit, neighbours and analyst; `made_of`:
+    the receipts of the answers that it was made of; `numbers`: their noisy numbers as they were used, encoded."""
+    places = [dict(receipt.body["entry"]) for receipt in made_of]
+    body = {"receipt": 2, "ledger": ledger, **facts, "time": time, "made_of": places}
+    body |= {"numbers": digest("derived numbers 1", numbers)}
     return Receipt(body, key.sign(message(body)))
 
 

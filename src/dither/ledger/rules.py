@@ -283,12 +283,8 @@ def preview(
     """
     row = None if request.fresh else store.latest(request.digest)
     number = None if row is None else row.number
-    texts = store.several("catalog", "caps", "total", "fuse", keys_of(request.analyst)[0])
-    wanted = state.Terms.of(declaration).text()
     try:
-        check_in_force(texts.get("catalog"), (*expected, wanted))
-        caps = texts.get("caps") or state.encode_caps(declaration.caps)
-        view = _Committed(store, texts | {"catalog": wanted, "caps": caps})
+        view = _in_force(store, request, declaration, expected)
         if row is None:
             admit(view, request)
             return Preview()
@@ -296,6 +292,41 @@ def preview(
     except (BudgetError, LedgerError) as error:
         return Preview(number, error.what)
     return Preview(number, counted=counted)
+
+
+class SharePreview(NamedTuple):
+    """What sharing a stored answer would do. `seen`: this analyst has got it before, so nothing is counted."""
+
+    refusal: str = ""
+    seen: bool = False
+
+
+def preview_share(
+    store: Store,
+    identity: state.Identity,
+    entry: int,
+    request: Request,
+    declaration: Declaration,
+    expected: tuple[str | None, ...],
+) -> SharePreview:
+    """Returns what sharing this entry would do now. Writes nothing. Raises ArgumentError for an undeclared analyst."""
+    row = store.entry(entry)
+    try:
+        if row is None:
+            raise LedgerError(f"There is no entry {entry}.", fix="run `dither verify`.")
+        view = _in_force(store, request, declaration, expected)
+        return SharePreview(seen=replay(view, identity, request, row).used is None)
+    except (BudgetError, LedgerError) as error:
+        return SharePreview(error.what)
+
+
+def _in_force(store: Store, request: Request, declaration: Declaration, expected: tuple[str | None, ...]) -> _Committed:
+    """Returns the ledger as it would be with this declaration in force. Refuses if it may not follow the one that is."""
+    texts = store.several("catalog", "caps", "total", "fuse", keys_of(request.analyst)[0])
+    wanted = state.Terms.of(declaration).text()
+    check_in_force(texts.get("catalog"), (*expected, wanted))
+    caps = texts.get("caps") or state.encode_caps(declaration.caps)
+    return _Committed(store, texts | {"catalog": wanted, "caps": caps})
 
 
 class _Committed:

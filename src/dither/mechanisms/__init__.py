@@ -5,6 +5,7 @@ Rule: noise and its price are computed in the same file.
 
     base        the Mechanism class; reads exact answers        norms       how far one unit moves a vector
     selection   reads scores; for the mechanisms that choose    geometric, laplace, gaussian, truncated: noise on numbers
+    calibration how much Gaussian noise vectors need
     exponential, permute_and_flip, noisy_max: choose a candidate    randomized_response, sparse_vector, threshold
 """
 

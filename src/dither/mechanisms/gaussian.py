@@ -7,7 +7,7 @@ with g the grid (whole-number answers are their own grid) and v the variance in 
 Why it is private: between answers s steps apart the Renyi divergence of order a is a s^2 / 2v at every a, so a release
 is rho-zCDP with rho = s^2 / 2v; coordinates add, so for a vector s^2 is the largest sum of squared steps (norms.py).
 Calibrated to (epsilon, delta), one moving coordinate is priced on the discrete law itself (below), vectors
-in which several may move by rho and its certified conversion. It is not epsilon-DP for any epsilon: the log ratio
+in which several may move by a bound that covers them all (calibration.py). It is not epsilon-DP for any epsilon: the log ratio
 (s^2 - 2 s k) / 2v grows without end.
 
 Calibration finds the smallest variance for a given (epsilon, delta). For noise X and a shift of s > 0 steps,
@@ -46,18 +46,14 @@ from dither.exact.balls import Real, above, ball, certainly_at_most, exp
 from dither.exact.laws.base import Law, search
 from dither.exact.laws.derived import Moved
 from dither.exact.laws.gaussian import Gaussian as GaussianLaw
-from dither.exact.numbers import Number, between, positive, show, show_rounded
+from dither.exact.numbers import Number, between, positive, show_rounded
 from dither.mechanisms import base
 from dither.mechanisms.base import Example, Mechanism
+from dither.mechanisms.calibration import HIGHEST, LOWEST, SEVEN, for_alike, for_squares, too_wide
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l2
-from dither.privacy.conversion import largest_rho
 from dither.privacy.losses import ZCDP, Approx, Curve, Loss
-from dither.privacy.parts import DiscreteGaussian
+from dither.privacy.parts import DiscreteGaussian, GaussianVector
 
-_DIGITS = 10**6
-_DECADE = 9 * _DIGITS
-_LOWEST, _HIGHEST = -6, 24
-_DECADES = _HIGHEST - _LOWEST
 _FAR = 400  # (20 sigma)^2: beyond it a sum would need too many digits, and at 10^7 sigma too much memory
 
 
@@ -109,36 +105,12 @@ def _digits(target: Fraction) -> Fraction:
     return above(lambda: -ball(target).log())
 
 
-def for_squares(epsilon: Fraction, target: Fraction, squares: int) -> Fraction:
-    """Returns the smallest variance for vectors whose squared steps add up to at most `squares`, by zCDP.
-
-    Coordinate i gives (k_i^2 / 2v)-zCDP, which adds up to rho = squares / 2v; the certified conversion does the rest.
-    """
-    rho = largest_rho(epsilon, target)
-    if not rho or squares > 2 * rho * _variance(_DECADES * _DECADE):
-        raise _too_wide(epsilon, target)
-    return max(squares / (2 * rho), _variance(0))
-
-
-def _variance(index: int) -> Fraction:
-    """Returns the index-th number with seven significant digits, from 10^-6 upwards."""
-    decade, digits = divmod(index, _DECADE)
-    return Fraction(_DIGITS + digits) * Fraction(10) ** (decade + _LOWEST - 6)
-
-
 def _smallest(holds: Callable[[Fraction], bool], epsilon: Fraction, target: Fraction) -> Fraction:
     # Searches the decade first, then the digits: few evaluations, each certified.
-    if not holds(_variance(_DECADES * _DECADE)):
-        raise _too_wide(epsilon, target)
-    decade = search(lambda d: holds(_variance(d * _DECADE)), 0, _DECADES)
-    return _variance(search(lambda i: holds(_variance(i)), max(decade - 1, 0) * _DECADE, decade * _DECADE))
-
-
-def _too_wide(epsilon: Fraction, target: Fraction) -> ArgumentError:
-    return ArgumentError(
-        f"scale must be at most 10^12 steps, and epsilon {show(epsilon)} with delta {show(target)} needs more.",
-        fix="use a coarser grid, a smaller sensitivity or a larger epsilon or delta.",
-    )
+    if not holds(SEVEN.value(SEVEN.last)):
+        raise too_wide(epsilon, target)
+    decade = search(lambda d: holds(SEVEN.value(d * SEVEN.decade)), 0, HIGHEST - LOWEST)
+    return SEVEN.value(search(lambda i: holds(SEVEN.value(i)), max(decade - 1, 0) * SEVEN.decade, decade * SEVEN.decade))
 
 
 @dataclass(frozen=True)
@@ -209,15 +181,11 @@ class Gaussian(Mechanism):
             return squares / (2 * self.rho)
         if self.epsilon is None or self.delta is None:
             raise ArgumentError("Gaussian needs epsilon with delta, or rho, or scale.", fix="give one of the three.")
-        shift = self._alone()
-        if shift is not None:
-            return for_shift(self.epsilon, self.delta, shift)
-        return for_squares(self.epsilon, self.delta, squares)
-
-    def _alone(self) -> int | None:
-        """Returns how many steps a single moving coordinate moves, or None if more move or there is no epsilon."""
-        moves = self.sensitivity.separate(self.grid) if self.epsilon is not None else None
-        return moves[1] if moves is not None and moves[0] == 1 else None
+        alike = self.sensitivity.separate(self.grid)
+        if alike is None:
+            return for_squares(self.epsilon, self.delta, squares, self.sensitivity.moving(self.grid))
+        count, each = alike
+        return for_shift(self.epsilon, self.delta, each) if count == 1 else for_alike(self.epsilon, self.delta, count, each)
 
     def release(self, exact: base.Answer) -> int | Fraction | NDArray[Any]:
         if not isinstance(exact, np.ndarray):
@@ -243,12 +211,14 @@ class Gaussian(Mechanism):
         return ZCDP(self.sensitivity.squares(self.grid) / (2 * self.variance))
 
     def curve(self) -> Curve:
-        """Returns the exact curve if the worst case is coordinates that move alike, else the curve of the loss."""
+        """Returns the exact curve if the worst case is coordinates that move alike, else one that covers all vectors."""
         moves = self.sensitivity.separate(self.grid)
-        if moves is None:
-            return self.loss().curve()
-        count, each = moves
-        return Curve.of(DiscreteGaussian(each, self.variance), count)
+        return self.vector() if moves is None else Curve.of(DiscreteGaussian(moves[1], self.variance), moves[0])
+
+    def vector(self) -> Curve:
+        """Returns a curve that covers all vectors whose squared moves add up to as much; several have a closed form."""
+        squares, moving = self.sensitivity.squares(self.grid), self.sensitivity.moving(self.grid)
+        return Curve.of(GaussianVector(squares, self.variance, moving))
 
     def law(self, exact: base.Answer) -> Law:
         """Returns the law in steps: the release is `grid` times a value of this law."""
@@ -282,7 +252,7 @@ class Gaussian(Mechanism):
     def words(self, on: str = "the answer", who: str = "person") -> str:
         moved = show_rounded(math.sqrt(self.sensitivity.squares(self.grid)) * float(self.grid or 1))
         price = f"ρ = {show_rounded(float(self.zcdp().rho))}"
-        price += ", calibrated on its own curve" if self._alone() is not None else ""
+        price += ", calibrated on its own curve" if self.epsilon is not None else ""
         return (
             f"Gaussian, standard deviation {show_rounded(self.noise_scale)}, on {on}: one {who} changes them by "
             f"at most {moved} (root of the sum of squares), {price}"

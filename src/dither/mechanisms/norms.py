@@ -1,7 +1,7 @@
 """Norms: how far one unit can move an answer, and how many steps of a grid that is.
 
     L1(value)                     the coordinates' moves add up to at most `value`
-    L2(value)                     their squares add up to at most `value` squared
+    L2(value)                     their squares add up to at most `value` squared; L2.of_squares(s) takes that sum
     PerCoordinate(count, each)    at most `count` coordinates move, each by at most `each`
 
 A plain number is L1 for geometric and Laplace noise, L2 for Gaussian noise; for one coordinate all agree.
@@ -18,6 +18,9 @@ j_i = k_i - 1 over the moving coordinates, at most d of them:
                      sum k_i <= d + m  and  sum k_i^2 <= d + 2 m + J
     PerCoordinate    count * ceil(each)  and  count * ceil(each)^2
 
+`moving` bounds how many coordinates move: those that move at all move by one step or more, so at most as many as the sum
+of squares allows, and at most d.
+
 Tests have answers that reach the L1 bound, so the d - 1 extra steps are needed. The dimension d must be
 declared where a formula uses it; without it, vectors longer than one coordinate are refused.
 """
@@ -27,7 +30,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, SupportsIndex
 
 from dither.errors import ArgumentError
 from dither.exact.numbers import Number, positive, show, whole
@@ -94,6 +97,10 @@ class L1:
             return _whole_move(self.value) ** 2
         return math.ceil(self.value / grid) ** 2 + (self.dimension or 1) - 1
 
+    def moving(self, grid: Fraction | None) -> int:
+        """Returns the largest number of coordinates that move."""
+        return min(self.total(grid), self.longest(grid) or self.total(grid))
+
     def separate(self, grid: Fraction | None) -> tuple[int, int] | None:
         """Returns (c, s) if the worst case is c coordinates that move s steps each, else None."""
         if self.dimension == 1 or self.total(grid) == 1 or (grid is not None and self.dimension is None):
@@ -120,6 +127,22 @@ class L2:
         object.__setattr__(self, "value", bound(value))
         object.__setattr__(self, "dimension", _dimension(dimension))
 
+    @classmethod
+    def of_squares(cls, squares: SupportsIndex, dimension: int | None = None) -> L2:
+        """Returns the norm of whole numbers whose squared moves add up to at most `squares`, exactly.
+
+        The root is rounded up, by so little that its square rounded down to a whole number is `squares` again.
+
+        >>> L2.of_squares(9) == L2(3), L2.of_squares(2).squares(None), L2.of_squares(10**30 + 1).squares(None) - 10**30
+        (True, 2, 1)
+        """
+        total = whole(squares, "squares", least=1)
+        root = math.isqrt(total)
+        if root * root == total:
+            return cls(root, dimension)
+        bits = total.bit_length() + 2  # 2 sqrt(total) / 2^bits stays below 1
+        return cls(Fraction(math.isqrt(total << (2 * bits)) + 1, 1 << bits), dimension)
+
     def record(self) -> dict[str, Any]:
         """Returns the norm in plain values, for the records of mechanisms."""
         return _record("L2", self.value, self.dimension)
@@ -144,6 +167,10 @@ class L2:
             return math.floor(self.value**2) if self.dimension != 1 else math.floor(self.value) ** 2
         d, squares, most = self._excess(grid)
         return d + 2 * most + squares if d > 1 else (1 + most) ** 2
+
+    def moving(self, grid: Fraction | None) -> int:
+        """Returns the largest number of coordinates that move."""
+        return min(self.squares(grid), self.longest(grid) or self.squares(grid))
 
     def separate(self, grid: Fraction | None) -> tuple[int, int] | None:
         """Returns (c, s) if the worst case is c coordinates that move s steps each, else None."""
@@ -189,6 +216,10 @@ class PerCoordinate:
     def squares(self, grid: Fraction | None) -> int:
         """Returns the largest sum of steps squared."""
         return self.count * self._step(grid) ** 2
+
+    def moving(self, grid: Fraction | None) -> int:
+        """Returns the largest number of coordinates that move."""
+        return self.count
 
     def separate(self, grid: Fraction | None) -> tuple[int, int] | None:
         """Returns (c, s): c coordinates that move s steps each."""

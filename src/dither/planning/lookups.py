@@ -18,10 +18,9 @@ from dither.query.functions.base import Cell
 from dither.query.functions.registry import evaluator
 from dither.query.nodes import Aggregate, Expression, Found, Literal, Lookup, Named, Order
 from dither.query.resolve.relations import Resolved
+from dither.query.work import MOST_PLAIN, Group, Sums, Work
 from dither.query.work import Cell as Amount
-from dither.query.work import Group, Sums, Work
 
-MOST_VALUES = 1_000_000
 _COUNT = Sums((Amount(constant=1),), 1)
 Weighed = Sequence[tuple[Any, int]]  # values, and the number of rows that have each
 
@@ -58,9 +57,9 @@ def work(lookup: Lookup) -> Work:
 
 def read(lookup: Lookup, groups: Sequence[Group]) -> Found:
     """Returns what a lookup finds in the engine's values."""
-    if len(groups) > MOST_VALUES:
+    if len(groups) > MOST_PLAIN:
         raise QueryError(
-            f"This subquery reads more than {MOST_VALUES} different public rows.",
+            f"This subquery reads more than {MOST_PLAIN} different public rows.",
             span=lookup.span,
             fix="add conditions to its WHERE.",
         )
@@ -165,7 +164,10 @@ def _sum(rows: Weighed) -> Any:
         return None
     if all(isinstance(value, int) for value, _ in rows):
         return sum(value * count for value, count in rows)
-    return finite(math.fsum(value * count for value, count in rows))
+    try:
+        return finite(math.fsum(value * count for value, count in rows))
+    except (OverflowError, ValueError):  # beyond doubles, as infinite numbers are
+        return None
 
 
 def _average(rows: Weighed) -> Any:

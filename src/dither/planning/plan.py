@@ -152,7 +152,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | No
     known = public_keys(query.keys, operands.keys)
     if known is None:
         _refuse_discovery(query, operands.keys, price)
-    bounding = _bounding(question, known, BY_NAME[catalog.neighbours])
+    bounding = bounding_of(question, known, BY_NAME[catalog.neighbours])
     collected, readings = measured(question, bounding)
     choice = choose(collected.releases, bounding, price, known is None, gaussian)
     return Plan(
@@ -173,7 +173,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | No
         price if choice.uses_delta else Price(price.epsilon),  # an unused delta must not change the identity
         choice.loss,
         question.unit,
-        tuple(dict.fromkeys((*collected.notes, *_clipped_inside(query.source)))),
+        tuple(dict.fromkeys((*collected.notes, *clipped_inside(query.source)))),
         schema=schema(query, operands.keys, known, readings, choice.noises, _kinds(collected)),
     )
 
@@ -188,14 +188,14 @@ def measured(question: Resolved, bounding: Bounding) -> tuple[Collection, tuple[
     return collected, collect(releases.KINDS, collected)
 
 
-def _clipped_inside(relation: Relation) -> Iterator[Note]:
+def clipped_inside(relation: Relation) -> Iterator[Note]:
     """Returns a note for each sum inside one unit whose values are clipped before they are added up."""
     if isinstance(relation, (PerUnit, WithinUnit)):
         parts = relation.aggregates if isinstance(relation, PerUnit) else relation.windows
         clips = [each.clip for each in parts if each.clip is not None]
         yield from (Clipped(clip.x, clip.low, clip.high, clip.step) for clip in clips)
     for source in sources(relation):
-        yield from _clipped_inside(source)
+        yield from clipped_inside(source)
 
 
 def _kinds(collected: Collection) -> dict[str, str]:
@@ -216,7 +216,7 @@ def _refuse_discovery(query: Query, known: Sequence[Facts], price: Price) -> Non
         )
 
 
-def _bounding(question: Resolved, known: object, neighbours: AddRemove | Replace) -> Bounding:
+def bounding_of(question: Resolved, known: object, neighbours: AddRemove | Replace) -> Bounding:
     """Returns the limits of each unit, which the engine enforces."""
     groups = None
     if isinstance(known, tuple):

@@ -13,9 +13,9 @@ Shares are exact rationals and add up to the price exactly.
 Two ways are tried, and the one with the smaller objective is taken:
 
     pure       geometric noise for sums and counts, each measure with its share of epsilon
-    gaussian   (epsilon, delta) questions only: discrete Gaussian noise. A single release of which a unit moves one number
-               is calibrated on its own privacy curve; otherwise all releases together are rho-zCDP with the largest rho
-               whose certified conversion stays within their share of (epsilon, delta)
+    gaussian   (epsilon, delta) questions only: discrete Gaussian noise. A single release is calibrated on its own privacy
+               curve. Several divide the largest rho for which a bound of their curve together, or the conversion of rho,
+               stays within their share of (epsilon, delta) (mechanisms/calibration.py)
 
 Both choose quantiles by the exponential mechanism, and discovered keys by the optimal threshold. The threshold has the weight
 of one output, and takes half of delta if Gaussian noise needs the other half, else all of it.
@@ -32,14 +32,16 @@ from typing import TypeVar
 
 from dither.errors import ArgumentError, QueryError
 from dither.exact.numbers import show
-from dither.mechanisms import Threshold
+from dither.mechanisms import Gaussian, Threshold
+from dither.mechanisms.calibration import Share, rho_together
 from dither.mechanisms.gaussian import hides
 from dither.planning.releases.base import Noise, Release
 from dither.planning.sensitivity import Bounding
-from dither.privacy.conversion import largest_rho
-from dither.privacy.losses import ZCDP, Approx, Loss, Pure, total
+from dither.privacy.losses import Approx, Curve, Loss, Pure, total
+from dither.privacy.parts import DiscreteGaussian
 
 Built = TypeVar("Built")
+_LEAST_VARIANCE = Fraction(1, 20)  # geometric noise of less is 0 nearly always, and Gaussian noise is not needed
 _PARTS = 1000  # shares are whole thousandths of the price, which read well
 
 
@@ -115,10 +117,17 @@ def choose(
 
 
 def _too_weak(pure: Choice, bounding: Bounding, delta: Fraction) -> bool:
-    """Whether Gaussian noise for one moving number needs more variance than geometric noise has: saves a search."""
+    """Whether Gaussian noise for numbers that move alike needs more variance than geometric noise has: saves a search."""
     smooth = [noise for noise in pure.noises if noise.of.allows_gaussian]
-    shift = smooth[0].of.one_moves(bounding) if len(smooth) == 1 else None
-    return shift is not None and not hides(smooth[0].loss.epsilon(), delta, shift, Fraction(smooth[0].variance))
+    alike = smooth[0].of.l2(bounding).separate(None) if len(smooth) == 1 else None
+    if alike is None:
+        return False
+    epsilon, variance, (count, each) = smooth[0].loss.epsilon(), Fraction(smooth[0].variance), alike
+    if count == 1:
+        return not hides(epsilon, delta, each, variance)
+    if variance < _LEAST_VARIANCE:
+        return True
+    return Curve.of(DiscreteGaussian(each, variance), count).delta(epsilon) > delta
 
 
 def with_geometric(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
@@ -131,8 +140,8 @@ def with_geometric(releases: Sequence[Release], bounding: Bounding, price: Price
     noises = tuple(
         _pure(release, epsilon, bounding) for release, epsilon in zip(releases, parts[1:] if discover else parts, strict=True)
     )
-    losses: list[Loss] = [noise.loss for noise in noises]
     try:
+        losses: list[Loss] = [noise.loss for noise in noises]
         return Choice(noises, threshold, total([*losses, threshold.loss()] if threshold else losses))
     except ArgumentError:  # the whole price has a range too
         raise _out_of_range(releases[0].words, price.epsilon) from None
@@ -160,12 +169,17 @@ def _smooth_delta(price: Price, discover: bool) -> Fraction:
 
 def _smooth(releases: Sequence[Release], epsilon: Fraction, delta: Fraction, bounding: Bounding) -> list[Noise]:
     """Returns Gaussian noise for these releases, together (epsilon, delta)-DP."""
-    if len(releases) == 1 and releases[0].one_moves(bounding) is not None:
+    if len(releases) == 1:
         return [releases[0].on_own_curve(epsilon, delta, bounding)]
-    slices = shares(largest_rho(epsilon, delta), [release.weight for release in releases], squared=True)
-    if ZCDP(sum(slices, Fraction(0))).delta(epsilon) > delta:
+    parts = shares(Fraction(1), [release.weight for release in releases], squared=True)
+    norms = [release.l2(bounding) for release in releases]
+    vectors = tuple(Share(part, norm.squares(None), norm.moving(None)) for part, norm in zip(parts, norms, strict=True))
+    rho = rho_together(epsilon, delta, vectors)
+    noises = [release.gaussian(part * rho, bounding) for release, part in zip(releases, parts, strict=True)]
+    drawn = [noise.mechanism for noise in noises if isinstance(noise.mechanism, Gaussian)]
+    if total([each.vector() for each in drawn]).delta(epsilon) > delta:
         raise ArithmeticError("the certified rho does not cover its own shares")
-    return [release.gaussian(rho, bounding) for release, rho in zip(releases, slices, strict=True)]
+    return noises
 
 
 def _threshold(epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Threshold:

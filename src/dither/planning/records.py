@@ -53,7 +53,7 @@ from dither.query.nodes import (
     WithinUnit,
 )
 from dither.query.normal import form
-from dither.query.work import UNIT, Bins, Cell, Distinct, Quantised, Sums
+from dither.query.work import UNIT, Bins, Cell, Distinct, Measure, Quantised, Sums
 
 FORMAT = 2  # ledgers keep these texts: any change to them needs a new number
 
@@ -178,10 +178,14 @@ class Forms:
 
     @classmethod
     def of(cls, plan: Plan) -> Forms:
-        used = [*(key.expression for key in plan.work.keys), *_expressions(tuple(noise.of.measure for noise in plan.noises))]
-        normal = form(plan.work.source)
-        unit = normal.column(UNIT) if plan.work.by_unit else None
-        return cls(normal.relation, unit, normal.expressions(used))
+        return cls.over(plan.work.source, plan.work.by_unit, plan.work.keys, [noise.of.measure for noise in plan.noises])
+
+    @classmethod
+    def over(cls, source: Relation, by_unit: bool, keys: Sequence[Named], measures: Sequence[Measure]) -> Forms:
+        """Returns the forms of keys and measures over a relation."""
+        used = [*(key.expression for key in keys), *_expressions(tuple(measures))]
+        normal = form(source)
+        return cls(normal.relation, normal.column(UNIT) if by_unit else None, normal.expressions(used))
 
 
 def _expressions(value: Any) -> Iterator[Expression]:

@@ -256,7 +256,7 @@ class Bounding:
             return PerCoordinate(self.touched, self.max_rows * row)
         if cells == 1 and self.groups == 1:
             return PerCoordinate(1, self.neighbours.changes * self.max_rows * row)
-        return _root(self.squares(row, cells, signed))
+        return L2.of_squares(self.squares(row, cells, signed))
 
     def _moves_alike(self, cells: int, signed: bool) -> bool:
         """Whether each coordinate moves by at most one unit's worth. Two replaced signed units may both move one coordinate."""
@@ -269,16 +269,3 @@ class Bounding:
         if self.max_groups == 1:
             return f"at most {rows} in one group"
         return f"at most {rows} in each of at most {self.max_groups} groups"
-
-
-def _root(squares: int) -> L2:
-    """Returns an L2 bound whose square, rounded down to whole steps, is exactly `squares`.
-
-    >>> _root(2).squares(None), _root(10**30 + 1).squares(None) == 10**30 + 1
-    (2, True)
-    """
-    root = math.isqrt(squares)
-    if root * root == squares:
-        return L2(root)
-    bits = squares.bit_length() + 2  # 2 sqrt(squares) / 2^bits stays below 1
-    return L2(Fraction(math.isqrt(squares << (2 * bits)) + 1, 1 << bits))

@@ -187,8 +187,11 @@ class Margins:
         return float(found) if math.isfinite(found) else None
 
     def _side(self, source: Source) -> _Side | None:
-        """Returns the noises that a value reads, side by side; None if some may be the same noise in another order."""
+        """Returns the noises that a value reads, side by side; None if several may have noise in common: the same in another
+        order, or because they were fitted together."""
         read = {(self.releases[leaf.release].noise, leaf.place): self.releases[leaf.release] for leaf in leaves(source)}
+        if len(read) > 1 and any(each.fitted for release in read.values() for each in release.plan.noises):
+            return None
         programs = {each.noise: each.program for each in read.values()}
         if len(set(programs.values())) < len(programs):
             return None

@@ -54,7 +54,7 @@ class Terms:
         of: Number | Earlier | None = None,
     ) -> Terms:
         """Checks the arguments of `ask`, `quote` or `suggest`. Refuses a wrong one even if it is not used."""
-        level = between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
+        free = cls.free(confidence, assume_rows, max_rows, max_groups)
         if (epsilon is None) == (margin is None):
             raise ArgumentError(
                 "Name the price or the margin, one of the two.",
@@ -65,15 +65,25 @@ class Terms:
                 "Only a margin can be relative to a number.",
                 fix=Fix("leave {of} out, or ask for a share such as {margin}.", of=Blank(), margin="2 %"),
             )
+        return replace(
+            free,
+            epsilon=None if epsilon is None else positive(epsilon, "epsilon"),
+            delta=None if delta is None else not_negative(delta, "delta"),
+            margin=None if margin is None else Aim.read(margin, of),
+            left_out=None if left_out is None else flag(left_out, "left_out"),
+        )
+
+    @classmethod
+    def free(cls, confidence: Number, assume_rows: int | None, max_rows: Bound, max_groups: Bound) -> Terms:
+        """Checks the arguments of a question without a price, whose answer is made of earlier ones."""
         return cls(
-            None if epsilon is None else positive(epsilon, "epsilon"),
-            None if delta is None else not_negative(delta, "delta"),
-            None if margin is None else Aim.read(margin, of),
-            level,
+            None,
+            None,
+            None,
+            between(confidence, "confidence", 0, 1, open_low=True, open_high=True),
             None if assume_rows is None else whole(assume_rows, "assume_rows", least=1),
             None if max_rows is None else check_bound(max_rows, "max_rows"),
             None if max_groups is None else check_bound(max_groups, "max_groups"),
-            None if left_out is None else flag(left_out, "left_out"),
         )
 
     def price(self, caps: Caps, epsilon: Fraction | None = None) -> Price:

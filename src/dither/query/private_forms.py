@@ -26,6 +26,7 @@ from dither.query.sql.every import spell_out
 from dither.query.sql.gate import Narrow, read, span_of
 from dither.query.sql.select import parse
 
+_LONGEST_QUESTION = 2000  # letters of a question for which forms are looked for: each key of it is tried
 _LONGEST = 1500  # letters of a form
 _MOST_GROUPS = 100  # of a key that is kept as it is
 _BUCKETS = 10  # of a number per person
@@ -36,7 +37,7 @@ _ADDS = ("sum", "avg")
 
 def with_forms(error: QueryError, text: str, catalog: Catalog) -> QueryError:
     """Returns the refusal with the questions that can be asked instead, if there are any."""
-    if not error.mixes or error.span is None:
+    if not error.mixes or error.span is None or len(text) > _LONGEST_QUESTION:
         return error
     try:
         tree, _ = read(text)

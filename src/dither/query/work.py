@@ -27,6 +27,7 @@ from dither.catalog.values import Key
 from dither.query.nodes import Expression, Filter, Named, Relation
 
 UNIT = "#unit"
+MOST_PLAIN = 1_000_000  # different rows of public tables that one work reads
 
 
 @dataclass(frozen=True)

@@ -280,7 +280,11 @@ class Maker:
             return self.per_person() if kind < 0.15 else self.drop_down()
         chosen = tuple(f"{self.aggregate()} AS a{place}" for place in range(self.rng.choice((1, 1, 2, 3))))
         spelt = spelled.word(self.pick, self.words, self.dates)
-        key = self.pick(*self.words, *self.keys, self.value(1), self.listed(), spelt) if self.rng.random() < 0.5 else ""
+        key = (
+            self.pick(*self.words, *self.keys, self.value(1), self.listed(), self.listed(), spelt)
+            if self.rng.random() < 0.5
+            else ""
+        )
         source = self.source()
         where = self.condition() if self.rng.random() < 0.5 else ""
         group = self.pick("1", "k", key, self.pick(*self.sets(key))) if key else ""

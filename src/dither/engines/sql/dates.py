@@ -28,6 +28,8 @@ def _moved(name: str, kind: str = "") -> Printer:
         x, n = arguments[0], stages.atom(arguments[1])
         result = kind or x.kind
         x = stages.dialect.as_kind(x, result)
+        if name == "add_days" and isinstance(n.constant, int) and abs(n.constant) > MOST_DAYS:
+            return build(f"(CASE WHEN FALSE THEN {x.text} END)", result, x, n)  # outside the calendar, whatever the date
         later = stages.dialect.cast(stages.dialect.templates[name].format(x.text, n.text), "timestamp", result)
         if n.constant is None:
             later = f"(CASE WHEN {n.text} BETWEEN {-MOST_DAYS} AND {MOST_DAYS} THEN {later} END)"

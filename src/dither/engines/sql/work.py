@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +23,7 @@ from dither.engines.sql.frame import Frame, Printed
 from dither.engines.sql.histograms import read_histograms
 from dither.engines.sql.relations import Rows, Schema, bounded_groups, group_by, needs_choice, relation
 from dither.query.nodes import Aggregate
-from dither.query.work import SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
+from dither.query.work import MOST_PLAIN, SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 
 ROWS = 1 << 40  # every width is proved for so many rows
 EXACT = 1 << 53  # below this, sums of whole numbers in doubles are exact
@@ -254,13 +254,18 @@ def statements(work: Work, schema: Schema, dialect: Dialect, *, wide: bool = Fal
     sums = [i for i, measure in enumerate(work.measures) if isinstance(measure, Sums)]
     texts = []
     if sums or work.count_units or not work.measures:
-        texts.append(sums_of(work, source, sums, dialect, wide=wide))
+        texts.append(_limited(work, sums_of(work, source, sums, dialect, wide=wide)))
     for place, measure in enumerate(work.measures):
         if isinstance(measure, Bins):
             texts.append(_bins(work, source, place, measure, dialect))
         elif isinstance(measure, Distinct):
             texts.append(_distinct(work, source, place, measure, dialect))
     return texts
+
+
+def _limited(work: Work, statement: Statement) -> Statement:
+    """Returns the statement of a work over public tables with one row more than may be read: more are refused."""
+    return replace(statement, body=f"{statement.body} LIMIT {MOST_PLAIN + 1}") if work.plain else statement
 
 
 def groups(work: Work, found: Results) -> list[Group]:

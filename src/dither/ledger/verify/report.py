@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from dither.errors import DitherError, LedgerError
 from dither.ledger.receipts import Receipt, entry_message, is_signed
 from dither.ledger.stores.base import Row, Store
-from dither.ledger.verify.entries import EntryError, entry, load_json, text_of
+from dither.ledger.verify.entries import EntryError, entry, load_json, sha256, text_of
 from dither.ledger.verify.walk import GRID, Walk
 
 MOST = 100  # problems listed one by one
@@ -75,7 +75,7 @@ def _marks(heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> dict[in
             )
         marks.setdefault(int(match[1]), []).append((match[2], source))
     for source, receipt in receipts.items():
-        for place in (receipt.body["reserved"], receipt.body["entry"]):
+        for place in receipt.places:
             marks.setdefault(place["number"], []).append((place["hash"], source))
     return marks
 
@@ -86,6 +86,7 @@ class _Check:
     def __init__(
         self, store: Store, state: dict[str, str], marks: dict[int, list[tuple[str, str]]], public_key: str | None
     ) -> None:
+        self.store = store
         self.state = state
         self.marks = marks
         self.problems: list[str] = []
@@ -154,6 +155,30 @@ class _Check:
             self.report(f"{source} is of another ledger.")
         if not receipt.verify(self.identity["public_key"]):
             self.report(f"{source} is not signed with the ledger's key, or was edited.")
+        if receipt.derived:
+            for place in receipt.answers:
+                if wrong := self._made_of(receipt, place["number"]):
+                    self.report(f"{source} is of an answer made of entry {place['number']}, which {wrong}.")
+
+    def _made_of(self, receipt: Receipt, at: int) -> str:
+        """Returns why a free answer cannot have been made of this entry: it is no answer under the same catalog and snapshot,
+        or its analyst had not got it. Empty if it can; an entry that is not there was reported already."""
+        row = self.store.entry(at)
+        if row is None:
+            return ""
+        try:
+            answer = entry(row)
+            before = self.store.entry(answer["reserved"]) if answer["kind"] == "committed/1" else None
+            reserved = entry(before) if before is not None else None
+        except EntryError:
+            return "cannot be read"
+        if reserved is None:
+            return "is no answer"
+        if any(reserved[name] != receipt.body[name] for name in ("catalog", "snapshot", "neighbours")):
+            return "is about another catalog or snapshot"
+        analyst = receipt.body["analyst"]
+        shown = sha256("ledger replay 1", text_of([at, analyst]))
+        return "" if reserved["analyst"] == analyst or self.store.latest(shown) is not None else "its analyst had not got"
 
     def _state(self) -> None:
         """Checks that the stored state follows from the entries and is sealed."""

@@ -27,7 +27,8 @@ from dither.errors import ArgumentError, QueryError
 from dither.exact.numbers import show_decimal, show_rounded
 from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning import margins
-from dither.planning.sensitivity import NARROW, Bounding, fits
+from dither.planning.sensitivity import NARROW, Bounding, Norm, fits
+from dither.privacy.conversion import largest_rho
 from dither.privacy.losses import ZCDP, Loss
 from dither.query.functions.base import Facts, double
 from dither.query.functions.domains import facts as infer
@@ -99,23 +100,22 @@ class Release(ABC):
             lambda: Geometric(epsilon=epsilon, sensitivity=limits.l1(*shape)), lambda: limits.total(*shape) > epsilon
         )
 
+    def l2(self, bounding: Bounding) -> Norm:
+        """Returns how far one unit moves this release, for Gaussian noise."""
+        return bounding.with_max_rows(self.rows_per_unit).l2(self.row, self.cells, self.signed)
+
     def gaussian(self, rho: Fraction, bounding: Bounding) -> Noise:
         """Returns discrete Gaussian noise at this share of rho."""
-        limits = bounding.with_max_rows(self.rows_per_unit)
-        shape = (self.row, self.cells, self.signed)
-        return self._within_range(
-            lambda: Gaussian(rho=rho, sensitivity=limits.l2(*shape)), lambda: limits.squares(*shape) > 2 * rho
-        )
-
-    def one_moves(self, bounding: Bounding) -> int | None:
-        """Returns how far one unit moves this release if it moves a single number; None if it may move more."""
-        moves = bounding.with_max_rows(self.rows_per_unit).l2(self.row, self.cells, self.signed).separate(None)
-        return moves[1] if moves is not None and moves[0] == 1 else None
+        norm = self.l2(bounding)
+        return self._within_range(lambda: Gaussian(rho=rho, sensitivity=norm), lambda: norm.squares(None) > 2 * rho)
 
     def on_own_curve(self, epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Noise:
-        """Returns discrete Gaussian noise calibrated on its own privacy curve, for a release of which one number moves."""
-        norm = bounding.with_max_rows(self.rows_per_unit).l2(self.row, self.cells, self.signed)
-        return Noise(self, Gaussian(epsilon=epsilon, delta=delta, sensitivity=norm))
+        """Returns discrete Gaussian noise calibrated on its own privacy curve."""
+        norm = self.l2(bounding)
+        return self._within_range(
+            lambda: Gaussian(epsilon=epsilon, delta=delta, sensitivity=norm),
+            lambda: norm.squares(None) > 2 * largest_rho(epsilon, delta),
+        )
 
     def draw(self, noise: Noise, exact: Sequence[Any]) -> NDArray[Any]:
         """Draws the noisy integers, one row per group."""
@@ -189,6 +189,15 @@ class Noise:
     def scale(self) -> float:
         """The scale of one cell's noise: the Laplace scale, or the standard deviation."""
         return self.mechanism.noise_scale
+
+    @property
+    def fitted(self) -> bool:
+        """Whether numbers of different groups have noise in common, because they were fitted together."""
+        return False
+
+    def margin(self, confidence: Fraction) -> Number | Fraction:
+        """Returns how far one cell's noise reaches with this confidence."""
+        return self.mechanism.margin(confidence)
 
     @cached_property
     def record(self) -> dict[str, Any]:
@@ -423,7 +432,7 @@ def noise_reach(terms: Sequence[Term], noises: Sequence[Noise], confidence: Frac
     if not terms:
         return 0.0
     if len(terms) == 1:
-        return float(noises[terms[0].noise].mechanism.margin(confidence) * abs(terms[0].weight))
+        return float(noises[terms[0].noise].margin(confidence) * abs(terms[0].weight))
     scales = tuple(sorted(abs(float(t.weight)) * noises[t.noise].scale for t in terms))
     gaussian = noises[terms[0].noise].gaussian
     steps, law = sum(abs(float(t.weight)) for t in terms), margins.normal if gaussian else margins.laplace

@@ -4,6 +4,8 @@ Gaussian releases of mu_1, mu_2, ... are together one of mu^2 = sum mu_i^2 (the 
 
     delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu).        Balle and Wang, ICML 2018.
 
+Where they carry slacks l_1, l_2, ... (parts/vector.py), delta is at most e^l times this at epsilon - l, l the sum of them.
+
 One subsampled Gaussian release: L exceeds epsilon on one side of a point x, where the two laws' tails are compared.
 
 One continuous Laplace release: delta(epsilon) = 1 - e^{(epsilon - epsilon_0)/2} for epsilon <= epsilon_0.
@@ -23,9 +25,9 @@ from dither.privacy.parts import Gaussian, Laplace, Part, Response, SubsampledGa
 
 def delta(parts: tuple[tuple[Part, int], ...]) -> Callable[[Fraction], arb] | None:
     """Returns delta as a function of epsilon in balls, or None if the composition has no closed form."""
-    mu2 = _mu2(parts)
-    if mu2 is not None:
-        return lambda epsilon: _gaussian(mu2, epsilon)
+    normal = _together(parts)
+    if normal is not None:
+        return lambda epsilon: _gaussian(*normal, epsilon)
     if len(parts) != 1 or parts[0][1] != 1:
         return None
     part = parts[0][0]
@@ -44,28 +46,32 @@ def _yes(part: Response) -> arb:
 
 def start(parts: tuple[tuple[Part, int], ...], log_delta: float) -> float:
     """Returns an epsilon to start the search at."""
-    mu2 = _mu2(parts)
-    if mu2 is None:
+    normal = _together(parts)
+    if normal is None:
         top = parts[0][0].top
-        mu2 = 2 * parts[0][0].zcdp()[0]
+        normal = 2 * parts[0][0].zcdp()[0], Fraction(0)
         if top is not None:
             return float(top)
-    return float(mu2) / 2 + math.sqrt(max(0.0, -2 * log_delta * float(mu2)))
+    mu2, slack = map(float, normal)
+    return mu2 / 2 + math.sqrt(max(0.0, -2 * log_delta * mu2)) + slack
 
 
-def _mu2(parts: tuple[tuple[Part, int], ...]) -> Fraction | None:
-    total = Fraction(0)
+def _together(parts: tuple[tuple[Part, int], ...]) -> tuple[Fraction, Fraction] | None:
+    """Returns (mu^2, slack) of all Gaussian releases together, or None if there are others."""
+    mu2, slack = Fraction(0), Fraction(0)
     for part, count in parts:
         if not isinstance(part, Gaussian):
             return None
-        total += part.mu2 * count
-    return total
+        mu2 += part.mu2 * count
+        slack += part.slack * count
+    return mu2, slack
 
 
-def _gaussian(mu2: Fraction, epsilon: Fraction) -> arb:
-    mu, e = ball(mu2).sqrt(), ball(epsilon)
+def _gaussian(mu2: Fraction, slack: Fraction, epsilon: Fraction) -> arb:
+    mu, e = ball(mu2).sqrt(), ball(epsilon - slack)
     root = arb(2).sqrt()
-    return ((e / mu - mu / 2) / root).erfc() / 2 - e.exp() * ((e / mu + mu / 2) / root).erfc() / 2
+    delta = ((e / mu - mu / 2) / root).erfc() / 2 - e.exp() * ((e / mu + mu / 2) / root).erfc() / 2
+    return delta * exp(slack) if slack else delta
 
 
 def _subsampled(part: SubsampledGaussian, epsilon: Fraction) -> arb:

@@ -47,7 +47,7 @@ class Contour:
         if smooth:
             most = min(MOST_NODES * self.h, whole.farthest) / 1.3
             tau2 = max(2 * _SMOOTHING * max(epsilon, 1e-3 / c) / (c + 1), 2 * (head + _TAIL) / most**2)
-            extra = (unchecked(Gaussian, mu2=Fraction(tau2)), 1)
+            extra = (unchecked(Gaussian, mu2=Fraction(tau2), slack=Fraction(0)), 1)
             whole = Product((*whole.factors, extra))
             minus = Product((*minus.factors, extra)) if minus is not None else None
         self.whole, self.minus = whole, minus

@@ -17,14 +17,17 @@ from dither.exact.numbers import items, show, whole
 from dither.privacy.accountant import bounded, closed
 from dither.privacy.accountant.evaluators import Evaluator, Parts, Plan
 from dither.privacy.conversion import delta_above, delta_of_zcdp, epsilon_of_zcdp, round_up
-from dither.privacy.parts import DiscreteGaussian, Part
+from dither.privacy.parts import DiscreteGaussian, GaussianVector, Part
 from dither.privacy.parts.base import MOST
+from dither.privacy.parts.vector import LEAST_VARIANCE, Moves, smooth
 
 # Beyond these limits float guides fail, and the largest loss or zCDP gives the price.
 MOST_RELEASES = 10**12
 _LEAST_RHO, _MOST_RHO = Fraction(1, 10**100), Fraction(MOST**2)
 _LEAST_VARIANCE = Fraction(1, 1000)  # integers with next to no noise: all mass at one loss of 500 or more
 _CLOSE = 1e-9
+_MANY = 32  # different discrete Gaussian parts; more are priced as continuous ones, of about 1/v more
+_FINE = 10**7  # variances from which on that costs less than 1e-6
 
 Bound = Callable[[Fraction], arb]
 
@@ -142,6 +145,8 @@ def _workable(parts: Parts) -> bool:
         return False
     if any(isinstance(part, DiscreteGaussian) and part.variance < _LEAST_VARIANCE for part, _ in parts):
         return False
+    if any(isinstance(part, GaussianVector) and part.variance < LEAST_VARIANCE for part, _ in parts):
+        return False
     return all(part.zcdp()[0] >= _LEAST_RHO and (part.top is None or part.top <= MOST) for part, _ in parts)
 
 
@@ -181,8 +186,22 @@ def _closed(parts: Parts) -> tuple[Parts, Bound | None]:
     exact = closed.delta(parts) or bounded.delta(parts)
     if exact is not None:
         return parts, exact
-    parts = _merged((part.simpler(), count) for part, count in parts)
+    parts = _smoothed(_merged((part.simpler(), count) for part, count in parts))
     return parts, closed.delta(parts)
+
+
+def _smoothed(parts: Parts) -> Parts:
+    """Puts one continuous part in the place of vectors, and of discrete Gaussian parts where that costs next to nothing or
+    there are so many that their own transforms would take seconds (parts/vector.py)."""
+    single = {part: n for part, n in parts if isinstance(part, DiscreteGaussian) and part.variance >= LEAST_VARIANCE}
+    if len(single) == 1 or (len(single) <= _MANY and min((part.variance for part in single), default=0) < _FINE):
+        single = {}
+    moves = [Moves(part.shift**2 * n, n, part.variance) for part, n in single.items()]
+    moves += [Moves(part.squares * n, part.moving * n, part.variance) for part, n in parts if isinstance(part, GaussianVector)]
+    if not moves:
+        return parts
+    rest = [pair for pair in parts if not isinstance(pair[0], GaussianVector) and pair[0] not in single]
+    return _merged([*rest, (smooth(moves), 1)])
 
 
 def _sum_of(evaluators: list[Evaluator]) -> Bound:

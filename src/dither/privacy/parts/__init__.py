@@ -1,7 +1,7 @@
 """Parts of a loss curve: single releases whose law of the log ratio is known exactly.
 
 May import: `exact`. Each part states its worst pair of output laws, its pure epsilon if it has one, and its zCDP.
-Files: base, response (Response, BoundedRange), laplace, gaussian, subsampled.
+Files: base, response (Response, BoundedRange), laplace, gaussian, vector (GaussianVector), subsampled.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from dither.privacy.parts.gaussian import DiscreteGaussian, Gaussian
 from dither.privacy.parts.laplace import DiscreteLaplace, Laplace
 from dither.privacy.parts.response import BoundedRange, Response
 from dither.privacy.parts.subsampled import SubsampledGaussian
+from dither.privacy.parts.vector import GaussianVector
 
 __all__ = [
     "BoundedRange",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Gaussian",
+    "GaussianVector",
     "Laplace",
     "Part",
     "Response",

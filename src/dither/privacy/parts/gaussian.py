@@ -1,6 +1,8 @@
 """Gaussian noise, continuous and on the integers.
 
 Continuous, mu = sensitivity / sigma: L is normal with mean mu^2/2 and variance mu^2, so phi(z) = exp(mu^2 (z^2 + z) / 2).
+With a slack l, every loss is l larger and every probability e^l times as large: a measure that bounds laws within such factors
+of it (vector.py). Then phi(z) = exp(l (z + 1) + mu^2 (z^2 + z) / 2).
 
 On the integers, Pr[X = k] proportional to exp(-k^2 / 2v), answer moved by d: L = (d/v) X + d^2/2v, so
 
@@ -13,7 +15,7 @@ The first sum is short for small v, the second for large v. Reference: Canonne, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import SupportsIndex
 
@@ -32,9 +34,11 @@ class Gaussian(Part):
     """Continuous Gaussian noise; mu2 = (sensitivity / sigma)^2."""
 
     mu2: Fraction
+    slack: Fraction = field(repr=False)
 
     def __init__(self, mu2: Number) -> None:
         object.__setattr__(self, "mu2", bounded(mu2, "mu2"))
+        object.__setattr__(self, "slack", Fraction(0))
 
     @property
     def top(self) -> Fraction | None:
@@ -42,13 +46,13 @@ class Gaussian(Part):
 
     @property
     def spread(self) -> float:
-        return float(self.mu2) + 8 * math.sqrt(self.mu2)
+        return float(self.mu2) + 8 * math.sqrt(self.mu2) + float(self.slack)
 
     def phi(self, z: acb) -> acb:
-        return (z * (z + 1) * ball(self.mu2 / 2)).exp()
+        return ((z + 1) * (z * ball(self.mu2 / 2) + ball(self.slack))).exp()
 
     def log_phi(self, z: Complexes) -> Complexes:
-        logs: Complexes = z * (z + 1) * float(self.mu2 / 2)
+        logs: Complexes = (z + 1) * (z * float(self.mu2 / 2) + float(self.slack))
         return logs
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
@@ -58,7 +62,7 @@ class Gaussian(Part):
         return self.mu2 / 2, Fraction(0)
 
     def group(self, size: int) -> Part:
-        return unchecked(Gaussian, mu2=self.mu2 * size * size)
+        return unchecked(Gaussian, mu2=self.mu2 * size * size, slack=self.slack * size)
 
     @classmethod
     def examples(cls) -> list[Part]:

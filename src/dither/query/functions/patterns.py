@@ -90,6 +90,9 @@ def _others(ranges: Ranges) -> Ranges:
     return (*found, (at, _LAST)) if at <= _LAST else tuple(found)
 
 
+_FEW = 100  # letters that are looked up one by one
+
+
 @functools.cache
 def _cases() -> dict[int, frozenset[int]]:
     """Returns the small and capital letters that are one letter, for each that has others."""
@@ -103,8 +106,12 @@ def _cases() -> dict[int, frozenset[int]]:
 
 def _folded(ranges: Ranges) -> Ranges:
     """Returns the ranges with the other cases of their letters."""
-    inside = Letters(ranges).has
-    others = {point for one, same in _cases().items() if inside(one) for point in same}
+    inside, cases = Letters(ranges).has, _cases()
+    if sum(last - first + 1 for first, last in ranges) <= _FEW:
+        every = {point for first, last in ranges for point in range(first, last + 1)}
+        others = {point for one in every for point in cases.get(one, ())}
+    else:
+        others = {point for one, same in cases.items() if inside(one) for point in same}
     return (*ranges, *((point, point) for point in sorted(others) if not inside(point)))
 
 

@@ -168,6 +168,10 @@ class Resolved:
     one_row: bool = False  # each unit has at most one row, whatever the bounds
     one_group: bool = False  # there are no keys, or all have one value per unit: max_groups is 1, whatever is declared
     public: bool = False  # it reads public tables only
+    # To compare it with earlier questions: the declared max_groups, columns with one value per unit, the source before pruning.
+    declared_groups: int | None = None
+    per_unit: frozenset[str] = frozenset()
+    whole: Relation | None = field(default=None, compare=False, repr=False)
 
     @property
     def lists(self) -> bool:
@@ -244,6 +248,9 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         one_row=source.one_row,
         one_group=one_group,
         public=source.protects == PUBLIC,
+        declared_groups=source.max_groups,
+        per_unit=frozenset(name for name, column in source.columns.items() if column.per_unit),
+        whole=source.relation,
     )
 
 

@@ -33,6 +33,9 @@ def _resolved(
         one = resolve(node, catalog, text)
         found.append(one)
         return one.query, answer_facts(one.query, one.scope)
+    for lookup in (each for outer in node.above for each in outer.lookups):
+        what, fix = "A subquery cannot stand around a UNION.", "ask for its value alone, and write it here as a constant."
+        raise QueryError(what, text=text, span=lookup.span, fix=fix)
     each = [_resolved(part, catalog, text, found) for part in node.parts]
     together = _alike(columns_of(node.parts[0]), [facts for _, facts in each])
     above, outputs = resolve_above(node.above, together)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _CONDITIONAL = ("COUNT_IF", "COUNTIF")
 
+MOST_SHARES = 100  # quantiles in one list
+
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Returns whether a node is an aggregate, with or without FILTER and WITHIN GROUP."""
@@ -186,6 +188,8 @@ def _quantile(word: str, call: exp.Expr, arguments: list[exp.Expr], ordered: exp
         what = f"The share of a quantile lies above 0 and below 1{'; ' if other else ''}{other}."
         raise refuse(scope, share, what, usage)
     listed = [parse_number(each) for each in call.meta.get("among", ())]
+    if len(listed) > MOST_SHARES:
+        raise refuse(scope, share, f"A list of quantiles has at most {MOST_SHARES} shares.", "ask for fewer.")
     shares = [Fraction(p.value), *(each for each in listed if each is not None)]
     turned = [1 - each if descending else each for each in shares]
     among = tuple(sorted(set(turned))) if len(set(turned)) > 1 else ()

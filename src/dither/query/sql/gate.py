@@ -235,7 +235,7 @@ def shown_values(text: str, params: Mapping[str, Any]) -> str:
     """Returns the values of a text's parameters as SQL writes them, for the ledger and for people.
 
     >>> shown_values("age >= ? AND city = ?", {"1": 18, "2": "Arl"}), shown_values("age >= :low", {"low": 18})
-    ("[18, 'Arl']", "{low: 18}")
+    ("[18, 'Arl']", '{low: 18}')
     """
     tokens = _tokens(text)
     values = {place.name: value_of(text, tokens, place, params[place.name]) for place in places(text, tokens)}
