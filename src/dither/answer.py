@@ -44,6 +44,8 @@ from dither.planning.releases.keys import key_names
 from dither.query.functions.base import double
 from dither.text import did_you_mean
 
+COUNTS = "each person counts "
+
 
 @dataclass(frozen=True, repr=False)
 class Quote:
@@ -267,15 +269,25 @@ class Answer:
 
     @property
     def warning(self) -> str:
-        """What to read before the numbers: that noise hides how much was left out within chosen bounds; empty if not."""
-        chosen = " and ".join(f"{name} = {bound}" for name, bound in self.program.cuts.chosen)
-        hidden = [each.of for each in self.left_out if each.hidden and not each.clipped]
-        if not chosen or not hidden:
+        """What to read before the numbers: that noise hides how much was left out within chosen bounds, or that it seems to be
+        most of it; empty if neither."""
+        reasons, bounds = self._far_off()
+        if not reasons:
             return ""
+        by_name = {name: [str(bound) for other, bound in bounds if other == name] for name, _ in bounds}
+        chosen = " and ".join(f"{name} = {' or '.join(each)}" for name, each in by_name.items())
         return (
-            f"these numbers may be far off, whatever ± says: noise hides how many {hidden[0]} were left out, and the "
+            f"these numbers may be far off, whatever ± says: {reasons[0]}, and the "
             f"bounds were chosen under the same noise ({chosen}). Name the bounds, or spend more"
         )
+
+    def _far_off(self) -> tuple[list[str], list[tuple[str, int]]]:
+        """Returns why the numbers may be far off, and the bounds that were chosen; nothing if they were named."""
+        chosen = list(self.program.cuts.chosen)
+        rows = [each for each in self.left_out if not each.clipped]
+        hidden = [f"noise hides how many {each.of} were left out" for each in rows if each.hidden]
+        most = [f"most {each.of} seem to be left out" for each in rows if each.most]
+        return ([*hidden, *most], chosen) if chosen and (hidden or most) else ([], [])
 
     def notes(self) -> list[str]:
         """Returns what to know about the table, what matters most first: a warning, why it is empty, what was left out,
@@ -334,7 +346,7 @@ class Answer:
     def _not_included(self) -> list[str]:
         """Returns what the margins never include, without what cannot happen."""
         cuts, texts = self.program.cuts, list(self.plan.margin_notes)
-        texts += [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit and cuts.rows else []
+        texts += [f"{COUNTS}{self.plan.bounding}"] if self.plan.work.by_unit and cuts.rows else []
         texts += [f"rows with other values of {' or '.join(cuts.keys)}"] if cuts.keys else []
         return texts
 
@@ -619,13 +631,13 @@ def _number(value: Value, margin: float | None) -> str:
     if margin is None:
         return str(value) if isinstance(value, int) else f"{value:.8g}"
     digits = 0 if isinstance(value, int) else _digits(margin)
-    text = f"{value:.{digits}f}" if abs(value) < 1e15 else f"{value:.6g}"
+    text = f"{value:z.{digits}f}" if abs(value) < 1e15 else f"{value:.6g}"  # z: no minus before 0
     return f"{text} ± {margin:.{digits}f}" if margin < 1e15 else f"{text} ± {margin:.3g}"
 
 
 def _unsure(value: Value) -> str:
     """Shows a value without a margin, with at most three digits."""
-    return f"{value:.3g} ± ?" if isinstance(value, float) else f"{value} ± ?"
+    return f"{value:z.3g} ± ?" if isinstance(value, float) else f"{value} ± ?"
 
 
 def _digits(margin: float) -> int:

@@ -7,13 +7,14 @@ has the SELECTs around them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as stored
 from fractions import Fraction
 from functools import cached_property
 
-from dither.answer import Answer, Quote, left_out_lines
+from dither.answer import COUNTS, Answer, Quote, left_out_lines
 from dither.exact.numbers import Number, show_rounded
 from dither.planning.fitted import gain, portions
 from dither.planning.left_out import LeftOut
@@ -108,11 +109,11 @@ class Stacked(Answer):
         texts = (f"part {number}\n{part.explain()}" for number, part in enumerate(self.parts, start=1))
         return "\n\n".join(texts)
 
-    @property
-    def warning(self) -> str:
-        """What to read before the numbers, of all parts."""
-        each = (super().warning, *(part.warning for part in self.parts))
-        return "; ".join(dict.fromkeys(text for text in each if text))
+    def _far_off(self) -> tuple[list[str], list[tuple[str, int]]]:
+        """Returns the same of all parts, each once."""
+        each = [super()._far_off(), *(part._far_off() for part in self.parts)]
+        reasons, bounds = (dict.fromkeys(itertools.chain.from_iterable(some)) for some in zip(*each, strict=True))
+        return list(reasons), list(bounds)
 
     def cells(self) -> list[list[str]]:
         """Shows every cell, with its margin. A key that a row is a total over is shown as (all), unlike a key that is NULL."""
@@ -137,7 +138,12 @@ class Stacked(Answer):
         return found
 
     def _not_included(self) -> list[str]:
-        return list(dict.fromkeys(text for part in self.parts for text in part._not_included()))
+        texts = dict.fromkeys(text for part in self.parts for text in part._not_included())
+        counts = [text.removeprefix(COUNTS) for text in texts if text.startswith(COUNTS)]
+        once = [f"{COUNTS}{' or '.join(counts)}"] if counts else []
+        first = next((i for i, text in enumerate(texts) if text.startswith(COUNTS)), 0)
+        others = [text for text in texts if not text.startswith(COUNTS)]
+        return [*others[:first], *once, *others[first:]]
 
     def _counted(self) -> list[str]:
         return list(dict.fromkeys(text for part in self.parts for text in part._counted()))

@@ -192,7 +192,7 @@ def test_that_values_outside_are_counted() -> None:
         "FOR UPDATE",
         "FETCH FIRST 5 PERCENT ROWS ONLY",
         "WITH TIES",
-        "GROUP BY ALL",
+        "GROUP BY ALL, region",
         "GROUP BY DISTINCT region",
         "GROUP BY region WITH ROLLUP",
         "QUALIFY TRUE",

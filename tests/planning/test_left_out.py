@@ -347,6 +347,8 @@ def test_sentences() -> None:
     aside = str(replace(rows, low=0.0, high=0.02, beyond="640 rows"))
     assert aside == "no sign that rows were left out (at most 2 %, people with more than 640 rows aside)"
     assert str(replace(rows, low=0.0, high=0.7)) == "noise hides how many rows were left out"
+    nearly = str(replace(rows, estimate=0.9999, low=0.998, high=1.0, beyond="640 rows"))
+    assert nearly == "nearly all rows were not counted (at least 99 %): max_groups = 5"
     both = replace(rows, bounds=(("max_groups", "5", 0.3), ("max_rows", "20", 0.11)))
     assert str(both).endswith(": max_groups = 5 (30 %), max_rows = 20 (11 %)")
     income = LeftOut("income", 0.12, 0.09, 0.15, (("above", "100000", 0.12),), "1600000", clipped=True)
@@ -368,6 +370,16 @@ def test_about_is_said_only_where_the_interval_supports_it() -> None:
     assert str(replace(low, low=0.01)) == "the sum of rating is at least 1 % too high: clipped at 0, noise hides how much"
     amount = replace(rating, estimate=90.0, low=10.0, high=np.inf, amount=True)
     assert str(amount) == "at least 10 of the sum of rating was clipped at 3, noise hides how much"
+
+
+def test_no_sign_is_said_only_where_little_can_be_left_out() -> None:
+    rows = LeftOut("rows", 0.02, 0.0, 0.1, (("max_rows", "20", 0.02),))
+    assert str(rows) == "no sign that rows were left out (at most 10 %)"
+    assert str(replace(rows, high=0.44)) == "noise hides how many rows were left out (at most 44 %)"
+    gap = replace(rows, of="gap", high=0.36, bounds=(("above", "3", 0.02),), clipped=True)
+    assert str(gap) == "noise hides how much of gap was clipped (at most 36 % of the sum)"
+    assert str(replace(gap, high=3.7e7, amount=True)) == "noise hides how much of gap was clipped"
+    assert str(replace(gap, high=0.0, amount=True)) == "no sign that gap was clipped (at most 0 of the sum)"
 
 
 @pytest.mark.usefixtures("recorded")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
@@ -13,11 +14,13 @@ import pyarrow
 import pytest
 
 import dither as dt
+from dither.answer import _number, _unsure
 from dither.planning.auto import Auto
 from dither.planning.left_out import LeftOut, reserved
 from dither.planning.left_out.base import Kept
 from dither.planning.left_out.bins import BinsPart
 from dither.planning.outputs import Noisy, release
+from dither.planning.program import Batch
 from dither.planning.terms import Terms, plan_answer
 from dither.query.read import read
 
@@ -379,6 +382,23 @@ def test_the_warning_is_given_again_with_the_answer() -> None:
     assert answers[0].warning == answers[1].warning
 
 
+@pytest.mark.parametrize(("estimate", "warned"), [(0.9999, True), (0.6, True), (0.34, False)])
+def test_an_answer_that_seems_to_leave_out_most_rows_has_the_warning(
+    estimate: float, warned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Noise makes it seem so at times; the numbers are not to be read without doubt either way."""
+    found = LeftOut("rows", estimate, estimate * 0.9, min(1.0, estimate * 1.5), (("max_rows", "8", estimate),), "256 rows")
+    monkeypatch.setattr(Batch, "left_out", lambda self, released, confidence: (found,))
+    with shop() as curator:
+        answer = curator.ask(GENRES, epsilon=900)
+        assert (
+            answer.warning.startswith("these numbers may be far off, whatever ± says: most rows seem to be left out") == warned
+        )
+        assert (answer.warning != "") == warned
+        if warned:
+            assert answer.notes()[0] == answer.warning
+
+
 def test_that_other_answers_have_no_warning() -> None:
     """The twins: named bounds, a price that shows what was lost, and nothing that can be lost."""
     with shop() as curator:
@@ -387,3 +407,31 @@ def test_that_other_answers_have_no_warning() -> None:
         assert plain["n"][plain["genre"].index("rock")] == pytest.approx(ROCK, abs=2)
         assert plain.warning == ""
         assert curator.ask("SELECT COUNT(DISTINCT customer) AS n FROM lines", epsilon="0.1").warning == ""
+
+
+def test_parts_of_one_answer_warn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part chooses bounds of its own: the warning and the note name them all, in one sentence each."""
+    found = LeftOut("rows", 0.9, 0.8, 1.0, (("max_rows", "8", 0.9),), "256 rows")
+    monkeypatch.setattr(Batch, "left_out", lambda self, released, confidence: (found,))
+    each = " UNION ALL ".join(
+        f"SELECT '{key}' AS k, COUNT(*) AS n FROM lines WHERE genre {test}"
+        for key, test in (("one", "= 'jazz'"), ("two", "IN ('rock', 'metal')"), ("all", "IS NOT NULL"))
+    )
+    with shop() as curator:
+        text = str(curator.ask(each, epsilon=900))
+    assert text.count("may be far off") == 1
+    assert text.count("each person counts") == 1
+    assert re.search(r"under the same noise \(max_rows = \d+( or \d+)+\)", text)
+
+
+def test_a_key_that_is_not_shown_is_named_as_it_is_written() -> None:
+    with shop() as curator:
+        answer = curator.ask(
+            "SELECT genre, COUNT(*) AS n FROM lines GROUP BY genre, UPPER(genre)", epsilon=900, max_rows=99, max_groups=9
+        )
+    assert "rows with other values of genre or UPPER(lines.genre)" in answer.footer()
+
+
+def test_no_minus_is_shown_before_zero() -> None:
+    assert (_number(-0.3, 56.0), _number(-0.0, 5.4), _number(-7, 3.0)) == ("0 ± 56", "0.0 ± 5.4", "-7 ± 3")
+    assert _unsure(-0.0) == "0 ± ?"

@@ -283,3 +283,15 @@ def test_a_share_of_many_digits_is_rounded_and_not_drowned(p: Fraction) -> None:
     assert all(abs(value - 100 * float(p)) <= 5 for value in chosen)
     assert f"as the {show_percent(p.limit_denominator(1000))} quantile," in explain(plan, SURE)
     assert plan.readings[0].notes[0] == f"the {show_percent(usable_share(p))} quantile"
+
+
+@pytest.mark.parametrize("scale", [0.05, 1e-3, 1e-6])
+def test_sums_of_many_cells_with_little_noise_have_margins_without_a_warning(scale: float) -> None:
+    """e^a is beyond doubles there, and q below them: numpy warns where they are multiplied, and warnings are errors here."""
+    weights = np.array([1.0, 0.5, *[1 / 12] * 12])
+    wide = margins.many(weights, np.full(14, scale), 0.95, False)
+    rng = np.random.default_rng(15)
+    drawn = rng.geometric(-np.expm1(-1 / scale), (2, 100_000, 14))
+    off = np.abs((drawn[0] - drawn[1]) @ weights)
+    assert np.quantile(off, 0.95) <= wide <= 10 * scale
+    assert wide == pytest.approx(margins.many(weights[::-1], np.full(14, scale), 0.95, False))

@@ -75,6 +75,7 @@ HOLDING = [
     (f"SELECT AVG(n) AS mean FROM ({INNER})", 0),
     (f"SELECT MAX(n) AS top FROM ({INNER})", 0),
     (f"SELECT k, ROUND(100 * n / SUM(n) OVER (), 1) AS pct FROM ({INNER})", 0),
+    (f"SELECT k, ROUND(100 * n / SUM(n) OVER ()) AS pct FROM ({INNER})", 2),
     ("SELECT k, AVG(x) - LAG(AVG(x)) OVER (ORDER BY k) AS more FROM t GROUP BY k", 1),
 ]
 
@@ -99,6 +100,28 @@ def wide(question: str, **columns: Any) -> dict[str, list[float | None]]:
     made = planned(question, **columns)
     noisy = exact(made)
     return outputs.margins(made, noisy, outputs.table(made, noisy), CONFIDENCE)
+
+
+@pytest.mark.parametrize(
+    ("rounded", "unit"), [("ROUND({}, 2)", 0.01), ("ROUND({}, 1)", 0.1), ("ROUND({})", 1), ("TRUNC({}, 2)", 0.01)]
+)
+@pytest.mark.parametrize(
+    ("value", "source"),
+    [
+        ("100.0 * COUNT(*) / SUM(COUNT(*)) OVER ()", "t GROUP BY k"),
+        ("100.0 * COUNT(*) FILTER (WHERE x > 5) / COUNT(*)", "t GROUP BY k"),
+        ("AVG(x)", "t GROUP BY k"),
+        ("100 * n / SUM(n) OVER ()", f"({INNER})"),
+    ],
+)
+def test_rounding_widens_a_margin_by_less_than_a_unit_of_the_last_place(
+    value: str, source: str, rounded: str, unit: float
+) -> None:
+    plain = wide(f"SELECT k, {value} AS v FROM {source}")["v"]
+    for own, with_round in zip(plain, wide(f"SELECT k, {rounded.format(value)} AS v FROM {source}")["v"], strict=True):
+        assert own is not None
+        assert with_round is not None
+        assert with_round <= own + unit * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

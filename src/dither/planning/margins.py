@@ -127,10 +127,10 @@ def many(weights: Floats, scales: Floats, confidence: float, gaussian: bool) -> 
     spread, tail = np.abs(weights) * scales, math.log(2 / (1 - confidence))
     if gaussian:
         return float(np.sqrt(2 * tail * (spread * spread).sum())) * _UP
-    q, best = np.exp(-1 / scales), math.inf
+    rates, best = 1 / scales, math.inf  # q = exp(-rates): with little noise it is 0 and e^a is infinite, their product neither
     for a in (rate / float(spread.max()) for rate in _RATES):
         w = a * np.abs(weights)
-        moments = 2 * np.log1p(-q) - np.log1p(-q * np.exp(w)) - np.log1p(-q * np.exp(-w))
+        moments = 2 * np.log1p(-np.exp(-rates)) - np.log1p(-np.exp(w - rates)) - np.log1p(-np.exp(-w - rates))
         best = min(best, (tail + float(moments.sum())) / a)
     return best * _UP
 

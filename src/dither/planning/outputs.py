@@ -19,7 +19,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -36,10 +36,11 @@ from dither.planning.plan import Plan
 from dither.planning.price import Price
 from dither.planning.releases.base import Noise, Reading
 from dither.planning.releases.keys import key_names, keys_to_show
+from dither.planning.roundings import peel, through
 from dither.planning.rows import Group as Cell
 from dither.planning.rows import Row, Source
 from dither.planning.symbols import Margins, Release, leaves
-from dither.query.functions.registry import columns, constant, evaluate_all, evaluator, known
+from dither.query.functions.registry import columns, constant, evaluate, evaluate_all, evaluator, known
 from dither.query.nodes import Column, Expression, Outer
 from dither.query.work import Group
 
@@ -132,13 +133,26 @@ class Computed(Output):
     ) -> Mapping[int, float | None]:
         form = self.form(plan)
         shown = {place: value for place, value in values.items() if is_number(value)}
-        if form is None or not shown or (form.quotients and len(self.used) == 1):  # a multiple of a mean has its interval
+        if form is None and shown and len(self.used) > 1 and (peeled := peel(self.expression)) is not None:
+            wide = self._rounded(peeled, plan, noisy, shown, confidence)
+        elif form is None or not shown or (form.quotients and len(self.used) == 1):  # a multiple of a mean has its interval
             wide = self._by_intervals(plan, noisy, shown, confidence)
         else:
             all_values = np.array([shown.get(place, 0.0) for place in range(len(noisy.keys))], dtype=np.float64)
             each = form.margins(plan.noises, plan.work.by_unit, noisy.cells, all_values, confidence)
             wide = {place: float(each[place]) for place in shown}
         return {place: wide.get(place) for place in values}
+
+    def _rounded(
+        self, peeled: tuple[Expression, Expression], plan: Plan, noisy: Noisy, values: Mapping[int, float], confidence: Fraction
+    ) -> dict[int, float | None]:
+        """Returns the margins of a rounding, from those of what is rounded."""
+        around, inside = peeled
+        keys = {key.name: [each[i] for each in noisy.keys] for i, key in enumerate(plan.query.keys)}
+        read: dict[str, Sequence[Any]] = {**keys, **{one.name: one.values(plan.noises, noisy.cells) for one in self.used}}
+        middle = {place: evaluate(inside, {name: each[place] for name, each in read.items()}) for place in values}
+        wide = replace(self, expression=inside).margins(plan, noisy, middle, confidence)
+        return {place: through(around, value, middle[place], wide[place]) for place, value in values.items()}
 
     def _by_intervals(
         self, plan: Plan, noisy: Noisy, values: Mapping[int, float], confidence: Fraction

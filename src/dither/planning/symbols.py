@@ -7,7 +7,8 @@ expressions get the interval rules of outputs.py: every aggregate that the value
 bound), however their noises depend on each other. That covers MAX(n): the largest true value lies between the largest lower
 end and the largest upper end.
 
-Roundings and constant factors around a form do not widen it: ROUND(x, 1) lies between the rounded ends of x.
+Constant factors around a form do not widen it, and a rounding does by less than a unit of its last place: ROUND(x, 1) lies
+between the rounded ends of x.
 
 A value that reads more than MOST_TERMS noisy numbers together with others has no margin: it would take too long.
 """
@@ -27,9 +28,10 @@ from numpy.typing import NDArray
 from dither.catalog.values import Key
 from dither.planning import forms
 from dither.planning.forms import Form
-from dither.planning.intervals import divisors, fact, farthest, farthest_end, is_number
+from dither.planning.intervals import divisors, fact, farthest, is_number
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise, Reading
+from dither.planning.roundings import peel, through
 from dither.planning.rows import Extreme, Group, Made, Part, Source, Total, Unknown
 from dither.query.functions.base import Cell
 from dither.query.functions.registry import evaluate, known
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 MOST_TERMS = 50_000  # noisy numbers read by all values of an answer
 _MOST_PARTS = 2_000  # noisy numbers of one value, by intervals
 _MOST_QUOTIENTS = 8  # quotients in one value; with more, intervals are as good
-_INNER = "#inner"
 Place = tuple[int, int]  # a release, and a group of it
 
 
@@ -173,11 +174,7 @@ class Margins:
             around, inner = peeled
             middle = self._value(replace(source, expression=inner))
             wide = None if middle is None else self._by_form(replace(source, expression=inner), middle)
-            if middle is None or wide is None:
-                return None
-            both = (around, _unrounded(around))  # the margin covers the truth, rounded or not
-            ends = [evaluate(each, {_INNER: middle + sign * wide}) for each in both for sign in (-1, 1)]
-            return farthest_end(shown, filter(is_number, ends)) if all(map(is_number, ends)) else None
+            return through(around, shown, middle, wide)
         side = self._side(source)
         form = None if side is None else self._form(source, side.starts)
         if side is None or form is None or not side.one_family(form):
@@ -325,32 +322,3 @@ def _tree(parts: Sequence[Expression]) -> Expression:
         pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
         parts = [Call("add", tuple(pair)) if len(pair) == 2 else pair[0] for pair in pairs]
     return parts[0]
-
-
-def _unrounded(around: Expression) -> Expression:
-    if not isinstance(around, Call):
-        return around
-    if around.name == "round":
-        return around.arguments[0]
-    return replace(around, arguments=tuple(map(_unrounded, around.arguments)))
-
-
-def peel(expression: Expression) -> tuple[Expression, Expression] | None:
-    """Splits off a rounding with constants around it. Returns what is around, over the column `#inner`, and what is inside.
-
-    >>> around, inner = peel(Call("div", (Call("round", (Call("mul", (Column("x"), Literal(10))),)), Literal(10))))
-    >>> inner
-    Call(name='mul', arguments=(Column(name='x', span=None), Literal(value=10, span=None)), span=None)
-    """
-    if not isinstance(expression, Call):
-        return None
-    if expression.name in ("round", "floor", "ceil"):
-        return replace(expression, arguments=(Column(_INNER),)), expression.arguments[0]
-    if expression.name not in ("mul", "div", "add", "sub"):
-        return None
-    left, right = expression.arguments
-    if forms.number_of(right) is not None and (found := peel(left)) is not None:
-        return replace(expression, arguments=(found[0], right)), found[1]
-    if expression.name != "div" and forms.number_of(left) is not None and (found := peel(right)) is not None:
-        return replace(expression, arguments=(left, found[0])), found[1]
-    return None

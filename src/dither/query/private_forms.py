@@ -22,6 +22,7 @@ from dither.exact.numbers import show
 from dither.query.functions.base import Facts
 from dither.query.resolve.relations import Resolved, resolve
 from dither.query.sql.aggregates import has_aggregate, is_aggregate
+from dither.query.sql.every import spell_out
 from dither.query.sql.gate import Narrow, read, span_of
 from dither.query.sql.select import parse
 
@@ -40,6 +41,7 @@ def with_forms(error: QueryError, text: str, catalog: Catalog) -> QueryError:
         return error
     try:
         tree, _ = read(text)
+        spell_out(tree)
         found = _FORMS[error.mixes](tree, error.span, catalog)
     except (QueryError, RecursionError):
         return error

@@ -114,6 +114,11 @@ QUESTIONS: list[tuple[str, str]] = [
     ("SELECT DISTINCT UPPER(plan) AS p FROM people ORDER BY p DESC", "a list of computed values"),
     ("SELECT DISTINCT name, rich FROM nations WHERE nation < 2", "a list of a public table"),
     ("SELECT brand FROM parts WHERE weight > 3 GROUP BY brand", "a list by GROUP BY"),
+    (
+        "SELECT plan, active, COUNT(*) AS n FROM people WHERE active IS NOT NULL GROUP BY ALL ORDER BY ALL",
+        "keys and order that SELECT implies",
+    ),
+    ("SELECT COUNT(*) / 2 AS half, UPPER(plan) AS p FROM people GROUP BY ALL ORDER BY p", "a computed key behind an aggregate"),
 ]
 PARAMS = {question: values for question, values, _ in FILLED}
 PLAIN = {question: written for question, _, written in FILLED}

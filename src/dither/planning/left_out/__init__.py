@@ -25,7 +25,9 @@ from dither.planning.left_out.values import freed, values
 from dither.planning.outputs import Noisy
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
+from dither.query.nodes import Column
 from dither.query.resolve.relations import Resolved
+from dither.query.show import show_expression
 from dither.query.work import Work
 
 SHARE = Fraction(1, 20)  # of the price, for all parts together
@@ -68,10 +70,14 @@ def cuts_of_chosen(question: Resolved, work: Work, classes: Classes, last: int |
 
 def _open_keys(question: Resolved, work: Work) -> tuple[str, ...]:
     """Returns the keys with public values that rows may not have: those values are declared and follow from nothing else, or
-    NULL is none of them."""
+    NULL is none of them. A key that is no output has no name that people know, and is shown as it is written."""
     if work.known is None:
         return ()
-    free = ((key.name, freed(key.expression, question), known) for key, known in zip(work.keys, work.known, strict=True))
+    named = {each.expression.name for each in question.query.outputs if isinstance(each.expression, Column)}
+    names = (key.name if key.name in named else show_expression(key.expression) for key in work.keys)
+    free = (
+        (name, freed(key.expression, question), known) for name, key, known in zip(names, work.keys, work.known, strict=True)
+    )
     return tuple(name for name, facts, known in free if facts.values is None or (facts.nullable and None not in known))
 
 

@@ -22,6 +22,9 @@ from dither.query.work import Pairs
 _STEPS = 256  # of a place in a class
 PLACE = Facts("real", Fraction(0), Fraction(1), nullable=False, step=Fraction(1, _STEPS))
 _HIDDEN = 0.5  # a larger upper end says nothing
+_SMALL = 0.1  # an upper end up to which there is no sign of anything left out
+_NEARLY = 0.95  # a larger share is nearly all
+_SHOWN = 0.99  # the largest share that a lower end or an estimate is shown as: 100 % is never known
 _SOME = 0.05  # the least share of rows that is taken to have counted
 _ABOUT = 2  # a number is "about" another within this factor
 _LITTLE = 0.001  # a smaller share is not worth stating as the least
@@ -60,7 +63,13 @@ class LeftOut:
         """Whether noise hides how much was left out: there may be nothing, or all."""
         if self.seen:
             return not self.close and self.beyond is not None
-        return not self.amount and self.high > _HIDDEN
+        return self.high > 0 if self.amount else self.high > _HIDDEN
+
+    @property
+    def most(self) -> bool:
+        """Whether more than half of the rows seem to be left out. Then the others say little, and noise may have picked bounds
+        that are far too small, or only made it look so."""
+        return self.seen and not self.clipped and self.estimate > _HIDDEN
 
     def as_data(self) -> dict[str, Any]:
         """Returns the fields as JSON writes them."""
@@ -77,7 +86,8 @@ class LeftOut:
             return self._hidden(f"{self.of} were left out", f"how many {self.of} were left out")
         if self.close:
             more = "" if self.beyond is None else " or more"
-            size, interval = f"about {self._show(self.estimate)} of {self.of}{more}", f" ({self._interval()})"
+            about = f"about {self._show(self.estimate)} of {self.of}{more}"
+            size, interval = f"nearly all {self.of}" if self.estimate >= _NEARLY else about, f" ({self._interval()})"
         elif self.hidden:
             size, interval = f"{self._least(' of ', 'some ')}{self.of}", ", noise hides how many"
         else:
@@ -101,19 +111,22 @@ class LeftOut:
 
     def _least(self, behind: str, little: str) -> str:
         """Shows the lower end, or `little` where it is next to nothing."""
-        return f"at least {self._show(self.low)}{behind}" if self.amount or self.low >= _LITTLE else little
+        low = self.low if self.amount or self.clipped else min(self.low, _SHOWN)
+        return f"at least {self._show(low)}{behind}" if self.amount or self.low >= _LITTLE else little
 
     def _hidden(self, what: str, doubt: str) -> str:
         if self.hidden:
             return f"noise hides {doubt}"
         who = f"{self.beyond} beyond the bounds" if self.clipped else self.beyond
         aside = f", people with more than {who} aside" if self.beyond else ""
-        return f"no sign that {what} (at most {self._show(self.high)}{' of the sum' if self.clipped else ''}{aside})"
+        sign = f"no sign that {what}" if self.high <= _SMALL else f"noise hides {doubt}"
+        return f"{sign} (at most {self._show(self.high)}{' of the sum' if self.clipped else ''}{aside})"
 
     def _interval(self) -> str:
+        low = self.low if self.amount or self.clipped else min(self.low, _SHOWN)
         if self.beyond is not None:
-            return f"at least {self._show(self.low)}"
-        return f"{self._show(self.low)} to {self._show(self.high)}"
+            return f"at least {self._show(low)}"
+        return f"{self._show(low)} to {self._show(self.high)}"
 
     def _reasons(self) -> str:
         """Shows the bounds to which a notable part is due, and how large it is if that is known."""

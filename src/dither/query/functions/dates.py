@@ -106,7 +106,11 @@ def _apart(a: list[Facts]) -> Facts:
 
 
 def _bad_unit(constants: list[Any]) -> str | None:
-    return None if constants[0] in UNITS else "its unit must be one of 'day', 'week', 'month', 'quarter' and 'year'"
+    if constants[0] in UNITS:
+        return None
+    years = {"decade": 10, "century": 100}.get(str(constants[0]).lower())
+    other = "" if years is None else f"; for the first year of a {constants[0]}, write FLOOR(YEAR(d) / {years}) * {years}"
+    return f"its unit must be one of 'day', 'week', 'month', 'quarter' and 'year'{other}"
 
 
 def _part(name: str, meaning: str, compute: Callable[[Any], int], low: int, high: int) -> Function:

@@ -53,6 +53,11 @@ AGGREGATES = ("count", "sum", "avg", "min", "max")
 _VALUES = ("lag", "lead", "first_value", "last_value")
 _SEEING = (*AGGREGATES, "first_value", "last_value")
 _ORDERED = ("rank", "dense_rank", "ntile", *_VALUES)
+_PLACES = ("row_number", "rank", "dense_rank", "ntile")
+_MEANING = {
+    True: "This ranks only within each person's own rows; ranks across people are not answered.",
+    False: "This looks only at each person's own rows; a window across people is not answered.",
+}
 MOST_ROWS = 2**31  # the ends of a frame
 
 
@@ -114,10 +119,11 @@ def _check_unit(window: Window, source: Shape) -> None:
     if source.protects == BY_UNIT and not any(source.within_unit(part) for part in window.partition):
         others = "".join(f", {show_expression(part)}" for part in window.partition)
         order = ", ".join(f"{show_expression(key.expression)}{' DESC' * key.descending}" for key in window.order)
+        fix = unit_fix(source, f"OVER (PARTITION BY {{unit}}{others}{f' ORDER BY {order}' if order else ''})")
         raise QueryError(
             "This window looks across the rows of many people.",
             span=window.span,
-            fix=unit_fix(source, f"OVER (PARTITION BY {{unit}}{others}{f' ORDER BY {order}' if order else ''})"),
+            fix=f"{fix} {_MEANING[window.function in _PLACES]}",
         )
 
 

@@ -140,6 +140,7 @@ def _unknown(node: exp.Expr, scope: Scope) -> Exception:
         holder = holder.parent
     span = None if holder is None else place(scope.text, holder)
     shown = " ".join(scope.text[span[0] : span[1]].split()) if span else ""
+    shown += ")" * (shown.count("(") - shown.count(")"))  # the place of a node ends before its last parenthesis
     return refuse(scope, holder, what.format(shown=shown if 0 < len(shown) <= _LONGEST else "This"), fix)
 
 
@@ -148,6 +149,7 @@ _OTHERS: dict[type[exp.Expr], tuple[str, str]] = {
         (exp.BitwiseLeftShift, exp.BitwiseRightShift), ("Bits of numbers are not supported.", "write x * 4 or x // 4.")
     ),
     exp.Interval: ("An INTERVAL can only be added to a date or subtracted from one.", "write x + INTERVAL 1 MONTH."),
+    exp.WithinGroup: ("{shown} is not computed over the groups of an answer.", "write MEDIAN(n) or QUANTILE_CONT(n, 0.9)."),
     exp.Order: ("The order of rows changes nothing inside an aggregate.", "leave ORDER BY out."),
     exp.Tuple: (
         "Several values in parentheses can stand only in COUNT(DISTINCT (a, b)).",

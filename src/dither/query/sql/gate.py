@@ -392,6 +392,10 @@ def _unreadable(text: str, tokens: list[Token], error: ParseError) -> QueryError
         return QueryError("FROM cannot stand here.", text=text, span=_span(where[0]), fix=fix)
     if before is not None and before.token_type is TokenType.ALIAS and where[0].text.isidentifier():
         return _reserved(text, where[0])
+    if where and tokens[0].token_type is TokenType.PIVOT and where[0].token_type in (TokenType.ORDER_BY, TokenType.LIMIT):
+        start = where[0].start
+        fix = f"put it into parentheses: SELECT * FROM ({text[:start].strip()}) {text[start:].strip()}"
+        return QueryError("A PIVOT statement ends with GROUP BY.", text=text, span=_span(where[0]), fix=fix)
     return QueryError(
         "The question cannot be read as SQL from here on." if where else "The question cannot be read as SQL.",
         text=text,

@@ -17,6 +17,7 @@ from dither.errors import QueryError
 from dither.query.nodes import Column, Named, Outer, Query, grouping_mark
 from dither.query.sql.aggregates import has_aggregate
 from dither.query.sql.clauses import read_condition, read_limit, read_offset, read_order, read_outputs
+from dither.query.sql.every import spell_out
 from dither.query.sql.expressions import expression
 from dither.query.sql.gate import Narrow, read, with_hint
 from dither.query.sql.names import Scope, only, refuse
@@ -50,6 +51,7 @@ def _read(text: str, catalog: Catalog, params: Mapping[str, Any] | None) -> Quer
     except QueryError as error:
         raise with_hint(error, text, [name for table in catalog.tables.values() for name in table.columns]) from None
     try:
+        spell_out(tree)
         return read_question(tree, Names(new_context(text, catalog)), private_select)
     except RecursionError:
         raise QueryError("The question is nested too deeply.", text=text, fix="ask more simply.") from None
