@@ -43,6 +43,7 @@ from dither.query.nodes import (
     WithinUnit,
     fresh,
     private,
+    sources,
 )
 from dither.query.resolve.aggregates import aggregates, check_functions, check_sets, keys, outputs, show_kind
 from dither.query.resolve.joins import (
@@ -261,7 +262,14 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
 def _joint(query: Query, narrowed: Mapping[Expression, Facts], source: Shape, catalog: Catalog) -> tuple[Joint, ...]:
     """Returns the keys that depend on each other, if all groups are public."""
     public = all(facts.values is not None for facts in narrowed.values())
-    return joints(query.keys, source, catalog) if query.aggregates and query.keys and public else ()
+    several = len(query.keys) > 1 or (query.keys and _joins(query.source))
+    return joints(query.keys, source, catalog) if query.aggregates and several and public else ()
+
+
+def _joins(relation: Relation) -> bool:
+    """Whether a relation is made from several."""
+    each = sources(relation)
+    return len(each) > 1 or any(map(_joins, each))
 
 
 def _with_lookups(query: Query, catalog: Catalog) -> tuple[Query, tuple[str, ...]]:

@@ -51,7 +51,8 @@ def _read(text: str, catalog: Catalog, params: Mapping[str, Any] | None) -> Quer
     except QueryError as error:
         raise with_hint(error, text, [name for table in catalog.tables.values() for name in table.columns]) from None
     try:
-        spell_out(tree)
+        if "all" in text.lower():
+            spell_out(tree)  # GROUP BY ALL
         return read_question(tree, Names(new_context(text, catalog)), private_select)
     except RecursionError:
         raise QueryError("The question is nested too deeply.", text=text, fix="ask more simply.") from None
