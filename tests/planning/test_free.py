@@ -138,7 +138,7 @@ def test_several_earlier_answers_are_combined_by_inverse_variance() -> None:
     with survey() as curator:
         curator.ask("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex", epsilon=1)
         (alone,) = curator.ask(question, free=True).margins()["n"]
-        curator.ask("SELECT region, COUNT(*) AS n FROM people GROUP BY region", epsilon=1)
+        curator.ask("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex", epsilon=2)
         both = curator.ask(question, free=True)
         assert len(both.made_of) == 2
         assert both.margins()["n"][0] < alone

@@ -12,12 +12,12 @@ from dither.errors import ArgumentError
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.geometric import Geometric
 from dither.privacy.neighbours import AddRemove, Replace
-from dither.workloads.blocks import Person, Record, Unit
+from dither.workloads.blocks import Coefficients, Person, Record, Unit
 from dither.workloads.choose import strategies
 from dither.workloads.design import Design
 from dither.workloads.price import Price
 from dither.workloads.residuals import Residuals
-from dither.workloads.strategy import Flat
+from dither.workloads.strategy import Flat, rounded
 from dither.workloads.workload import Workload
 from workloads.test_blocks import shares
 from workloads.test_strategies import EVERY, named
@@ -140,3 +140,29 @@ def test_a_price_is_needed(given: dict[str, str]) -> None:
 def test_histograms_that_do_not_fit_are_refused(histogram: list[int]) -> None:
     with pytest.raises(ArgumentError, match="Charged: nothing"):
         Workload.thresholds(8).design(epsilon=1).release(np.array(histogram))
+
+
+# --- found by an attacker -----------------------------------------------------------------------------------------
+
+
+def test_squares_beyond_64_bits_are_refused() -> None:
+    """Differences of two columns wrapped around to 0 once, and the design had no noise."""
+    rows = np.full((1 << 18, 2), 1 << 20, dtype=np.int64)
+    rows[:, 1] *= -1
+    with pytest.raises(ArgumentError, match="too large"):
+        Coefficients((rows * 4,)).moves(Record(), replaced=True)
+
+
+def test_coefficients_beyond_64_bits_are_refused() -> None:
+    """1e30 became -2^63 once, whose absolute value is negative: a changed cache file could leak a parity."""
+    with pytest.raises(ArgumentError, match="too large"):
+        rounded(np.array([[1.0, 1e30]]), 1 << 20)
+    with pytest.raises(ArgumentError, match="too large"):
+        Coefficients((np.array([[1, -(2**63)]], dtype=np.int64),))
+
+
+@pytest.mark.parametrize(("sizes", "ways"), [((2,) * 8, 3), ((3,) * 6, 3), ((2,) * 7, 4)])
+def test_many_small_tables_have_shares_above_zero(sizes: tuple[int, ...], ways: int) -> None:
+    made = Workload.marginals(sizes, ways).design(epsilon=1)
+    assert min(made.strategy.shares) > 0
+    assert sum(made.strategy.shares) == 1

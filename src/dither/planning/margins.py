@@ -241,9 +241,10 @@ def _chernoff(times: Floats, scales: Floats, counts: Floats, confidence: float, 
     spread, tail, best = times * scales, math.log(2 / (1 - confidence)), math.inf
     if gaussian:
         return float(np.sqrt(2 * tail * (counts * spread * spread).sum())) * _UP
-    q = np.exp(-1 / scales)
+    rates = 1 / scales
     for a in (rate / float(spread.max()) for rate in _RATES):
-        moments = 2 * np.log1p(-q) - np.log1p(-q * np.exp(a * times)) - np.log1p(-q * np.exp(-a * times))
+        w = a * times
+        moments = 2 * np.log1p(-np.exp(-rates)) - np.log1p(-np.exp(w - rates)) - np.log1p(-np.exp(-w - rates))
         best = min(best, (tail + float((counts * moments).sum())) / a)
     return best * _UP
 

@@ -35,6 +35,7 @@ from dither.workloads.factors import Integers
 WIDEST = 1 << 22  # a coefficient: 2^22 times 2^40 rows stays below 2^62
 MOST_ROWS = 1 << 40
 MOST_MEASURED = 1 << 18  # numbers along one axis
+MOST_SQUARES = 1 << 60  # of one column: differences of two columns have at most 4 times as much, which fits into 64 bits
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Coefficients(Block):
     matrices: tuple[Integers, ...]
 
     def __post_init__(self) -> None:
-        wide = math.prod(int(np.abs(each).max(initial=0)) for each in self.matrices) > WIDEST
+        wide = math.prod(max(int(each.max(initial=0)), -int(each.min(initial=0))) for each in self.matrices) > WIDEST
         if wide or any(len(each) > MOST_MEASURED for each in self.matrices):
             raise ArgumentError(
                 "The coefficients of this strategy are too large.", fix="use fewer axes or smaller coefficients."
@@ -123,7 +124,10 @@ class Coefficients(Block):
 
     @cached_property
     def _grams(self) -> tuple[Integers, ...]:
-        return tuple(exact_gram(each) for each in self.matrices)
+        found = tuple(exact_gram(each) for each in self.matrices)
+        if any(int(np.diagonal(each).max()) > MOST_SQUARES for each in found):
+            raise ArgumentError("This strategy is too large.", fix="use fewer rows or smaller coefficients.")
+        return found
 
     def moves(self, unit: Unit, replaced: bool) -> Moves:
         column = math.prod(int(np.abs(each).sum(axis=0).max()) for each in self.matrices)

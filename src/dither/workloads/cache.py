@@ -19,6 +19,7 @@ from dither.workloads.factors import Floats
 
 VERSION = "1"  # of the optimisers
 WORTH = 128  # cells, from which a strategy is kept
+MOST = 4.0  # of a coefficient: those of a strategy are at most 1
 
 
 def folder() -> Path:
@@ -49,7 +50,7 @@ def _read(path: Path, cells: int) -> tuple[Floats, float] | None:
             matrix, number = np.asarray(stored["matrix"], dtype=float), float(stored["number"])
     except (OSError, ValueError, KeyError, EOFError, TypeError, BadZipFile):
         return None
-    fits = matrix.ndim == 2 and matrix.shape[1] == cells and np.isfinite(matrix).all()
+    fits = matrix.ndim == 2 and matrix.shape[1] == cells and bool((np.abs(matrix) <= MOST).all()) and number >= 0
     return (matrix, number) if fits else None
 
 

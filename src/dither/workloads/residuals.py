@@ -154,8 +154,10 @@ def in_shares(wanted: Sequence[float], grid: int = GRID) -> tuple[Fraction, ...]
     (Fraction(1, 4), Fraction(1, 4), Fraction(1, 2))
     """
     grid = max(grid, 1 << (8 * len(wanted) - 1).bit_length())
-    total = math.fsum(wanted)
-    steps = [max(round(each / total * grid), 1) for each in wanted]
-    largest = max(range(len(steps)), key=steps.__getitem__)
-    steps[largest] += grid - sum(steps)
+    total, free = math.fsum(wanted), grid - len(wanted)
+    exact = [each / total * free for each in wanted]
+    steps = [1 + int(each) for each in exact]
+    nearest = sorted(range(len(steps)), key=lambda place: int(exact[place]) - exact[place])  # the largest remainders first
+    for place in nearest[: grid - sum(steps)]:
+        steps[place] += 1
     return tuple(Fraction(each, grid) for each in steps)

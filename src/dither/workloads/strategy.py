@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.workloads.blocks import Block, Coefficients, Unit
+from dither.errors import ArgumentError
+from dither.workloads.blocks import WIDEST, Block, Coefficients, Unit
 from dither.workloads.factors import Floats, Integers
 from dither.workloads.workload import Workload
 
@@ -171,7 +172,9 @@ class Asked(Strategy):
 
 
 def rounded(matrix: Floats, scale: int) -> Integers:
-    """Returns a strategy in whole numbers, before any data is touched."""
+    """Returns a strategy in whole numbers, before any data is touched. Refuses what does not fit into 64 bits."""
+    if not np.abs(matrix).max(initial=0.0) * scale <= WIDEST:
+        raise ArgumentError("This strategy is too large.", fix="use fewer axes or smaller coefficients.")
     return np.rint(matrix * scale).astype(np.int64)
 
 

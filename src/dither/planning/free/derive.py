@@ -211,14 +211,17 @@ class _Builder:
         if linear is None or not linear.terms:
             return linear
         adds = self._adds_up if isinstance(reading, People) else _always
-        alike: dict[str, list[Estimate]] = {}
+        alike: dict[tuple[str, tuple[str, ...]], list[Estimate]] = {}
         for each in self._estimates(linear.terms):
-            if adds(each.source):
-                alike.setdefault(each.source.part.truth if self.want.asked.can_cut else "", []).append(each)
-        options = [self._merged(linear, chosen) for own in alike.values() for chosen in self._choices(own)]
+            if adds(each.source):  # the same bounded rows, and the same rows that have no group
+                truth = each.source.part.truth if self.want.asked.can_cut else ""
+                alike.setdefault((truth, tuple(_open_keys(self.want, each.source.part))), []).append(each)
         noises = tuple(source.noise for source in self.sources)
-        found = [each for each in options if each is not None]
-        return min(found, key=lambda each: each.half(noises, self.confidence), default=None)
+        found = []
+        for (_, missing), own in alike.items():
+            options = [made for chosen in self._choices(own) if (made := self._merged(linear, chosen)) is not None]
+            found += [(bool(missing), made.half(noises, self.confidence), made) for made in options]
+        return min(found, key=lambda each: each[:2], default=(True, 0.0, None))[2]  # complete ones first
 
     def _choices(self, estimates: list[Estimate]) -> list[list[Estimate]]:
         """Returns the best estimate alone, and the best together. Which is taken depends on its margin."""

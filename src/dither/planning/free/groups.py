@@ -65,12 +65,26 @@ def serving(asked: Asked, part: StoredPart) -> Slots | None:
     if len(following) < len(computed):
         return None
     keys, conditions = following[: len(asked.keys)], following[len(asked.keys) :]
+    if any(_picks_missing(each, part, asked.scope) for each in picking):
+        return None
     found: dict[tuple[object, ...], list[int]] = {group: [] for group in asked.groups}
     for place, group in enumerate(part.groups):
         made = tuple(each(group) for each in keys)
         if made in found and all(each(group) is True for each in conditions):
             found[made].append(place)
     return tuple(map(tuple, found.values())) if all(found.values()) else None
+
+
+def _picks_missing(condition: Expression, part: StoredPart, scope: Mapping[str, Facts]) -> bool:
+    """Whether a condition may be true for rows that have no earlier group, because a key of theirs is NULL."""
+    used = columns(condition)
+    for key, known_values in zip(part.keys, part.known, strict=True):
+        own = columns(key)
+        if None in known_values or not used & own or not known(key, scope).nullable:
+            continue
+        if not used <= own or evaluator(typed(condition, scope))(dict.fromkeys(own)) is True:
+            return True
+    return False
 
 
 def _holds_all(asked: Asked, part: StoredPart) -> bool:
