@@ -98,6 +98,7 @@ def test_no_option_skips_the_odometer() -> None:
         "assume_rows": 5,
         "analyst": "ana",
         "fresh": True,
+        "free": False,
         "margin": None,
         "of": None,
         "max_rows": 1,

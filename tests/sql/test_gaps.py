@@ -16,7 +16,7 @@ from sql.test_golden import cases
 
 WELL = [question for _, question, _ in cases("sql_to_nodes.txt")]
 ENDS = {"R_PAREN", "VAR", "IDENTIFIER", "NUMBER", "STRING", "NULL", "TRUE", "FALSE", "DESC", "ASC", "END", "SEMICOLON", "TIME"}
-ENDS |= {"FIRST"}  # NULLS FIRST
+ENDS |= {"FIRST", "ALL"}  # NULLS FIRST, GROUP BY ALL
 
 
 def tokens(question: str) -> list[tuple[str, int]]:

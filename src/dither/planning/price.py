@@ -42,6 +42,7 @@ from dither.privacy.parts import DiscreteGaussian
 
 Built = TypeVar("Built")
 _LEAST_VARIANCE = Fraction(1, 20)  # geometric noise of less is 0 nearly always, and Gaussian noise is not needed
+_FARTHEST = 1_000_000  # squared moves over the variance: beyond, nothing is hidden, and there is no curve
 _PARTS = 1000  # shares are whole thousandths of the price, which read well
 
 
@@ -125,7 +126,7 @@ def _too_weak(pure: Choice, bounding: Bounding, delta: Fraction) -> bool:
     epsilon, variance, (count, each) = smooth[0].loss.epsilon(), Fraction(smooth[0].variance), alike
     if count == 1:
         return not hides(epsilon, delta, each, variance)
-    if variance < _LEAST_VARIANCE:
+    if variance < _LEAST_VARIANCE or each * each > _FARTHEST * variance:
         return True
     return Curve.of(DiscreteGaussian(each, variance), count).delta(epsilon) > delta
 

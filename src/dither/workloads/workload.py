@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.exact.numbers import Number, whole
+from dither.exact.numbers import Number, between, whole
 from dither.privacy.neighbours import AddRemove, Replace
 from dither.workloads.blocks import unit_of
 from dither.workloads.factors import All, Cells, Each, Factor, Floats, Integers, Matrix, Ranges, Thresholds
@@ -72,7 +73,7 @@ class Workload:
     """Linear questions about the cells of a domain. Build it with the functions below, `*` and `+`.
 
     >>> Workload.thresholds(8).size, Workload.marginals((2, 3, 4), 2).size
-    (8, 26)
+    (8, 36)
     """
 
     shape: tuple[int, ...]
@@ -104,7 +105,9 @@ class Workload:
     def attributes(cls, count: int) -> Workload:
         """How many records have each of `count` yes-or-no attributes: their means, once divided by n."""
         has = Matrix(((0, 1),))
-        places = range(whole(count, "attributes", least=1))
+        if whole(count, "attributes", least=1) > MOST_TERMS:
+            raise ArgumentError(f"A workload has at most {MOST_TERMS} attributes.", fix="ask about fewer.")
+        places = range(count)
         terms = (Term(tuple(has if place == own else All(2) for place in places)) for own in places)
         return cls((2,) * count, tuple(terms))
 
@@ -114,12 +117,13 @@ class Workload:
 
         With a number the total is one of the tables.
         """
-        axes = tuple(_cells(n) for n in sizes)
-        if isinstance(ways, int):
+        axes = tuple(_cells(n) for n in _listed(sizes, "sizes", "(5, 2, 3)"))
+        if isinstance(ways, int) and not isinstance(ways, bool):
             most = min(whole(ways, "ways", least=0), len(axes))
             chosen = [each for k in range(most + 1) for each in combinations(range(len(axes)), k)]
         else:
-            chosen = [tuple(sorted(set(each))) for each in ways]
+            listed = [_listed(each, "ways", "[(0, 1), (2,)]") for each in _listed(ways, "ways", "[(0, 1), (2,)]")]
+            chosen = [tuple(sorted({whole(axis, "axis", least=0) for axis in each})) for each in listed]
         if not chosen or any(not 0 <= axis < len(axes) for each in chosen for axis in each):
             raise ArgumentError(
                 f"Axes must be from 0 to {len(axes) - 1}, in at least one table.", fix="list axes by their place."
@@ -130,7 +134,8 @@ class Workload:
     @classmethod
     def matrix(cls, rows: Any) -> Workload:
         """Any whole-number coefficients: a row per question, a column per cell."""
-        return cls.of(Matrix(tuple(tuple(_plain(each) for each in row) for row in rows)))
+        listed = [_listed(row, "rows", "[[1, 0], [1, 1]]") for row in _listed(rows, "rows", "[[1, 0], [1, 1]]")]
+        return cls.of(Matrix(tuple(tuple(map(_plain, row)) for row in listed)))
 
     @classmethod
     def of(cls, *factors: Factor) -> Workload:
@@ -153,11 +158,10 @@ class Workload:
             )
         return Workload(self.shape, self.terms + other.terms)._checked()
 
-    def weighted(self, weight: float) -> Workload:
+    def weighted(self, weight: Number) -> Workload:
         """Returns the same questions, whose squared errors count `weight` times."""
-        if not (math.isfinite(weight) and weight > 0):
-            raise ArgumentError("A weight must be a number above 0.", fix="leave out questions that do not matter.")
-        return replace(self, terms=tuple(replace(each, weight=each.weight * weight) for each in self.terms))
+        times = between(weight, "weight", Fraction(1, 10**9), 10**9)
+        return replace(self, terms=tuple(replace(each, weight=each.weight * float(times)) for each in self.terms))
 
     def _checked(self) -> Workload:
         if len(self.terms) > MOST_TERMS:
@@ -251,6 +255,13 @@ class Workload:
 
     def __iter__(self) -> Iterator[Term]:
         return iter(self.terms)
+
+
+def _listed(value: Any, name: str, example: str) -> list[Any]:
+    """Returns the members of a list. Refuses texts, and what has no members."""
+    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0):
+        return list(value)
+    raise ArgumentError(f"{name} must be a list, and it is a {type(value).__name__}.", fix=f"write it as in {example}.")
 
 
 def _cells(value: int) -> int:
