@@ -276,9 +276,10 @@ def test_a_draft_of_an_office_export_opens_and_asks_as_the_settings_say(
     filled = filled.replace('{ kind = "real",', '{ between = [0, 100000], step = 0.5, kind = "real",')
     Path("catalog.toml").write_text(filled, encoding="utf-8")
     with dt.open("catalog.toml", ledger=":memory:") as survey:
-        wages = survey.ask('SELECT SUM("Wage (€)") AS s FROM members', epsilon=4 * 10**6)
+        wages = survey.ask('SELECT SUM("Wage (€)") AS s FROM members', epsilon=10**6)
         born = survey.ask("SELECT COUNT(Born) AS n FROM members", epsilon=1000)
-    assert (wages["s"][0], born["n"][0]) == (sum(n * 1000 + 0.5 for n in range(1, 90) if n % 9), 89)
+    assert wages["s"][0] == pytest.approx(sum(n * 1000 + 0.5 for n in range(1, 90) if n % 9), abs=5)  # 50 scales of its noise
+    assert born["n"][0] == 89
 
 
 LINES: list[tuple[dict[str, Any], str, list[Row]]] = [
