@@ -11,7 +11,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 # One more than two cores: some tests wait for processes and servers.
 JOBS   ?= 3
-TESTS  := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+TESTS  := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --maxfail 40
 PAIRS  ?= 100000
 # Unset: hundreds of test processes import the package, and compiling it once is enough.
 export PYTHONDONTWRITEBYTECODE :=

@@ -44,6 +44,26 @@ def recorded() -> Iterator[None]:
         yield
 
 
+class _Failures:
+    """Prints a failure when it happens, not after the last test: a run may be stopped before that."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            reason = crash.message if crash else report.longreprtext
+            self._terminal.write_line(f"\n{report.nodeid} ({report.when}, {report.duration:.1f} s): {reason[:1000]}")
+
+
+@pytest.hookimpl(trylast=True)  # after the reporter is there
+def pytest_configure(config: pytest.Config) -> None:
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Failures(terminal))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not os.environ.get("DITHER_SEARCH") and "long" not in config.option.markexpr.replace("not long", ""):

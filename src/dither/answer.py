@@ -59,6 +59,7 @@ class Quote:
     counted: bool = False  # the stored answer would count in the analyst's quota, who has not seen it yet
     further: tuple[tuple[str, str], ...] = ()  # lines about what is done besides the plan
     free: Offered | None = stored(default=None, kw_only=True)  # what earlier answers give for nothing
+    portion: str = stored(default="", kw_only=True)  # its part of a price that several tables share
 
     @property
     def plan(self) -> Plan:
@@ -86,7 +87,7 @@ class Quote:
     def explain(self) -> str:
         """Shows the plan."""
         further = (*self.further, *left_out_lines(self.program))
-        return explain(self.plan, self.confidence, self.assumed_rows, self.total, further)
+        return explain(self.plan, self.confidence, self.assumed_rows, self.portion or self.total, further)
 
     @property
     def schema(self) -> tuple[Field, ...]:

@@ -10,6 +10,7 @@ from dither.answer import Answer, Quote
 from dither.answers import Answers
 from dither.around import around, around_quote
 from dither.planning.auto import Auto
+from dither.planning.divided import portions
 from dither.planning.fitted import fit, fitted_plans
 from dither.planning.levels import Levels
 from dither.planning.outputs import Noisy, Table
@@ -33,7 +34,10 @@ def quote_of(program: Batch | Auto, terms: Terms, refusal: str = "", again: int 
     found = (quoted, terms.confidence, program.total, refusal, again, counted, program.further)
     if quoted.levels is None:
         return Quote(*found)
-    parts = tuple(Quote(part, terms.confidence, total) for part, total in _levels(quoted))
+    parts = tuple(
+        Quote(part, terms.confidence, total, portion=portion)
+        for (part, total), portion in zip(_levels(quoted), _portions(quoted), strict=True)
+    )
     return around_quote(StackedQuote(*found, parts, Stack.of_levels(quoted.levels)))
 
 
@@ -141,3 +145,14 @@ def _levels(batch: Batch) -> list[tuple[Batch, Price]]:
         return [(part, part.total) for part in own]
     plans = fitted_plans(batch.plans[: batch.own])
     return [(replace(part, plans=(plan,)), part.total) for part, plan in zip(own, plans, strict=True)]
+
+
+def _portions(batch: Batch) -> list[str]:
+    """Returns what part of the price each grouping set gets, if they share one price; otherwise empty texts."""
+    if batch.levels is None or not batch.levels.fitted:
+        return [""] * batch.own
+    each = portions(batch.plans[: batch.own])
+    return [
+        f"{part:.0%} of the whole".replace("%", " %") if part >= 0.01 else "less than 1 % of the whole"
+        for part in map(float, each)
+    ]

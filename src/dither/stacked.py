@@ -11,12 +11,11 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as stored
-from fractions import Fraction
 from functools import cached_property
 
 from dither.answer import COUNTS, Answer, Quote, left_out_lines
 from dither.exact.numbers import Number, show_rounded
-from dither.planning.fitted import gain, portions
+from dither.planning.divided import gain
 from dither.planning.left_out import LeftOut
 from dither.planning.outputs import Table, Value
 from dither.planning.plan import Field
@@ -42,7 +41,7 @@ class StackedQuote(Quote):
         for number, part in enumerate(self.parts, start=1):
             keys = ", ".join(key.name for key in part.plan.query.keys)
             lines += ["", f"part {number}" if self.program.levels is None else f"by ({keys})", part.explain()]
-        return "\n".join(_with_portions(self.program, lines))
+        return "\n".join(lines)
 
     @property
     def schema(self) -> tuple[Field, ...]:
@@ -190,17 +189,3 @@ def _fitted(program: Batch) -> list[tuple[str, str]]:
         return []
     less = gain(program.plans[: program.own])
     return [("together", f"tables are put together by least squares: {show_rounded(less)} times the error of an even split")]
-
-
-def _with_portions(program: Batch, lines: Sequence[str]) -> list[str]:
-    """Returns the lines of a quote. Tables that are put together share one price: each line of a price says what part of it."""
-    if program.levels is None or not program.levels.fitted:
-        return list(lines)
-    every = iter(portions(program.plans[: program.own]))
-    return [_with_portion(line, next(every)) if line.startswith("price ") else line for line in lines]
-
-
-def _with_portion(text: str, part: Fraction) -> str:
-    _, _, rest = text.partition("\n")
-    share = f"{float(part):.0%}".replace("%", " %") if part >= Fraction(1, 100) else "less than 1 %"
-    return f"{'price':<14} {share} of the whole\n{rest}"

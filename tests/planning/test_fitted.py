@@ -14,7 +14,8 @@ from scipy.stats import binom
 import dither as dt
 from distribution.allowance import share
 from dither.mechanisms import Gaussian
-from dither.planning.fitted import Fitted, fit, fitted_plans, gain, portions
+from dither.planning.divided import gain, portions
+from dither.planning.fitted import Fitted, fit, fitted_plans
 from dither.planning.outputs import Draw, Noisy
 from dither.planning.plan import Plan
 from dither.privacy.losses import Approx, total

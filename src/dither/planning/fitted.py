@@ -4,8 +4,8 @@
 
 A table by fewer keys is the sum of one by more. Each has noise of its own, so every part of a table is known several times;
 least squares takes the mean of these by inverse variance (workloads/combined.py). That is post-processing: what is drawn,
-charged and stored are the tables themselves, with the shares of the price that levels.py chooses. A fitted number is rounded to
-a whole one, like the noisy ones, so sums may differ by a few.
+charged and stored are the tables themselves, with the shares of the price that divided.py chooses. A fitted number is rounded
+to a whole one, like the noisy ones, so sums may differ by a few. Groups that cannot exist count as exactly 0.
 
 Margins of fitted numbers. With Gaussian noise a fitted number has about normal noise of a known variance. With geometric noise
 it is a sum of many: its margin is the wider of a normal and of a Laplace variable of that variance. Numbers of different groups
@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from statistics import NormalDist
 
 import numpy as np
@@ -71,37 +70,10 @@ def fitted_plans(plans: Sequence[Plan]) -> tuple[Plan, ...]:
     for plan in plans:
         noises = []
         for place, noise in enumerate(plan.noises):
-            parts = versions(_shape(plan), _sets(plans), _variances(plans, place))
-            noises.append(_fitted(noise, variance(_shape(plan), parts, _axes(plan))))
+            parts = versions(plan.sizes, _sets(plans), _variances(plans, place))
+            noises.append(_fitted(noise, variance(plan.sizes, parts, plan.level or ())))
         found.append(replace(plan, noises=tuple(noises)))
     return tuple(found)
-
-
-def gain(plans: Sequence[Plan]) -> float:
-    """Returns the root mean square error of fitted tables over that of tables with even shares that are not fitted.
-
-    Every grouping set counts the same. The noise of a table with another share of the price is scaled.
-    """
-    now = even = 0.0
-    for place, noise in enumerate(plans[0].noises):
-        own = [plan.noises[place] for plan in plans]
-        parts = versions(_shape(plans[0]), _sets(plans), [each.variance for each in own])
-        paid = [float(_paid(each)) for each in own]
-        mean, power = math.fsum(paid) / len(paid), 1 if noise.gaussian else 2
-        weight = noise.of.weight / noise.of.row**2
-        now += weight * math.fsum(variance(_shape(plan), parts, _axes(plan)) for plan in plans)
-        even += weight * math.fsum(each.variance * (part / mean) ** power for each, part in zip(own, paid, strict=True))
-    return math.sqrt(now / even)
-
-
-def portions(plans: Sequence[Plan]) -> list[Fraction]:
-    """Returns the part of the price that each table gets: of epsilon, or of rho."""
-    each = [sum((_paid(noise) for noise in plan.noises), Fraction(0)) for plan in plans]
-    return [one / sum(each) for one in each]
-
-
-def _paid(noise: Noise) -> Fraction:
-    return noise.zcdp.rho if noise.gaussian else noise.loss.epsilon()
 
 
 def _fitted(noise: Noise, spread: float) -> Noise:
@@ -110,14 +82,14 @@ def _fitted(noise: Noise, spread: float) -> Noise:
 
 def fit(plans: Sequence[Plan], released: Sequence[Noisy]) -> tuple[Noisy, ...]:
     """Returns the numbers of all grouping sets, by least squares from all of them."""
-    shape, sets = _shape(plans[0]), _sets(plans)
+    sizes, sets = plans[0].sizes, _sets(plans)
     cells: list[list[list[Floats]]] = [[] for _ in plans]
     for place, noise in enumerate(plans[0].noises):
         variances = _variances(plans, place)
         columns: list[list[Floats]] = [[] for _ in plans]
         for cell in range(noise.of.cells):
             tables = [_table(plan, noisy, place, cell) for plan, noisy in zip(plans, released, strict=True)]
-            for own, table in zip(columns, combine(shape, sets, tables, variances, sets), strict=True):
+            for own, table in zip(columns, combine(sizes, sets, tables, variances, sets), strict=True):
                 own.append(table)
         for every, column in zip(cells, columns, strict=True):
             every.append(column)
@@ -147,16 +119,8 @@ def _indices(plan: Plan, keys: Sequence[tuple[Key, ...]]) -> list[tuple[int, ...
     return [tuple(own[type(part), part] for own, part in zip(places, key, strict=True)) for key in keys]
 
 
-def _shape(plan: Plan) -> Axes:
-    return tuple(len(values) for values in plan.work.known or ())
-
-
-def _axes(plan: Plan) -> Axes:
-    return plan.level or ()
-
-
 def _sets(plans: Sequence[Plan]) -> list[Axes]:
-    return [_axes(plan) for plan in plans]
+    return [plan.level or () for plan in plans]
 
 
 def _variances(plans: Sequence[Plan], place: int) -> list[float]:

@@ -4,10 +4,7 @@
 
 A unit is bounded at the finest level: at most `max_groups` groups by all keys, `max_rows` rows' worth in each. A coarser group
 is the sum of exact finest groups, so it moves by more (sensitivity.py). Each set gets noise of its own, for what its groups
-move by. The tables are then put together by least squares (fitted.py), and the shares of the price are those that are best
-after that. Every grouping set counts the same: the objective is the sum over sets of the variance of a cell. With geometric
-noise a set may get almost nothing, if its table is as good when added up from a finer one. With Gaussian noise all tables are
-one vector, whose price is that of the whole: k tables have the noise of sqrt(k) prices, not of k.
+move by, at a share of the price (divided.py). The tables are then put together by least squares (fitted.py).
 
 That needs public keys, and numbers that add up. A count of people or of distinct values, and a quantile, do not: a person who
 is in two groups is one person in their total. And a total cannot be added up from groups that were not shown. Such questions
@@ -21,24 +18,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from dither.catalog.values import Catalog, Key
-from dither.errors import ArgumentError, QueryError
-from dither.mechanisms.calibration import Share, rho_together
+from dither.planning.divided import Level, alone, divided
 from dither.planning.plan import Plan, measured, plan, schema
-from dither.planning.price import Price, choose, shares
-from dither.planning.releases.base import Noise, Release
+from dither.planning.price import Price
+from dither.planning.releases.base import Release
 from dither.planning.releases.count import Units
 from dither.planning.releases.keys import MOST_GROUPS
 from dither.planning.sensitivity import Bounding
-from dither.privacy.losses import Approx, Loss, Pure
 from dither.privacy.neighbours import BY_NAME
 from dither.query.nodes import Call, Column, Expression, Literal, Named, Outer, Query, grouping_mark
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Group, Sums
-from dither.workloads.combined import COARSE, best_shares, variance, versions
-from dither.workloads.residuals import in_shares
 
 
 @dataclass(frozen=True)
@@ -51,16 +43,6 @@ class Levels:
     together: bool = True  # bounded once, by all keys
     above: tuple[Outer, ...] = ()
     fitted: bool = False  # put together by least squares
-
-
-@dataclass(frozen=True)
-class Level:
-    """The noise of one grouping set, and its price."""
-
-    bounding: Bounding
-    noises: tuple[Noise, ...]
-    price: Price
-    loss: Loss
 
 
 def finest(question: Resolved) -> Resolved:
@@ -78,88 +60,14 @@ def plan_levels(question: Resolved, catalog: Catalog, price: Price, gaussian: bo
         return tuple(plan(_by(question, each), catalog, share, gaussian) for each in sets)
     fine = plan(finest(question), catalog, share, gaussian)
     if not fits(question):
-        return tuple(_level(question, fine, each, _alone(fine, each, share, gaussian)) for each in sets)
-    choices = _divided(fine, sets, price, gaussian)
-    return tuple(_level(question, fine, each, choice) for each, choice in zip(sets, choices, strict=True))
+        return tuple(_level(question, fine, each, alone(fine, each, share, gaussian)) for each in sets)
+    levels = divided(fine, sets, price, gaussian)
+    return tuple(_level(question, fine, each, level) for each, level in zip(sets, levels, strict=True))
 
 
 def fits(question: Resolved) -> bool:
     """Whether the tables of grouping sets are put together by least squares (fitted.py)."""
     return len(set(question.query.sets)) > 1
-
-
-def _alone(fine: Plan, kept: tuple[int, ...], price: Price, gaussian: bool | None) -> Level:
-    """Returns the noise of one grouping set at its own price."""
-    bounding = _bounding(fine, kept)
-    choice = choose([noise.of for noise in fine.noises], bounding, price, False, gaussian)
-    return Level(bounding, choice.noises, price if choice.uses_delta else Price(price.epsilon), choice.loss)
-
-
-def _divided(fine: Plan, sets: Sequence[tuple[int, ...]], price: Price, gaussian: bool | None) -> list[Level]:
-    """Returns the noise of each grouping set, with the shares that are best once the tables are fitted."""
-    pure = [] if gaussian else _pure(fine, sets, price)
-    if gaussian is False or not price.delta:
-        return pure
-    try:
-        smooth = _gaussian(fine, sets, price)
-    except (ArgumentError, QueryError):  # no Gaussian within range at this (epsilon, delta)
-        if gaussian:
-            raise
-        return pure
-    return min((each for each in (pure, smooth) if each), key=lambda each: _error(fine, sets, each))
-
-
-def _pure(fine: Plan, sets: Sequence[tuple[int, ...]], price: Price) -> list[Level]:
-    costs = [2.0 * _bounding(fine, each).total(1, 1, False) ** 2 for each in sets]
-    parts = in_shares(best_shares(_shape(fine), sets, costs, _weights(fine, sets), False), COARSE)
-    return [_alone(fine, each, Price(price.epsilon * part), False) for each, part in zip(sets, parts, strict=True)]
-
-
-def _gaussian(fine: Plan, sets: Sequence[tuple[int, ...]], price: Price) -> list[Level]:
-    """Returns Gaussian noise for all tables as one vector. Its price stands in the first plan: it is not a sum."""
-    boundings = [_bounding(fine, each) for each in sets]
-    costs = [0.5 * each.squares(1, 1, False) for each in boundings]
-    parts = in_shares(best_shares(_shape(fine), sets, costs, _weights(fine, sets), True), COARSE)
-    releases = [noise.of for noise in fine.noises]
-    slices = shares(Fraction(1), [each.weight for each in releases], squared=True)
-    pairs = [(one, two, bounding) for one, bounding in zip(parts, boundings, strict=True) for two in slices]
-    norms = [release.l2(bounding) for bounding in boundings for release in releases]
-    every = zip(pairs, norms, strict=True)
-    rho = rho_together(
-        price.epsilon, price.delta, tuple(Share(a * b, norm.squares(None), norm.moving(None)) for (a, b, _), norm in every)
-    )
-    found = []
-    for place, (part, bounding) in enumerate(zip(parts, boundings, strict=True)):
-        noises = [release.gaussian(part * own * rho, bounding) for release, own in zip(releases, slices, strict=True)]
-        loss: Loss = Approx(price.epsilon, price.delta) if place == 0 else Pure(0)
-        found.append(Level(bounding, tuple(noises), price if place == 0 else Price(Fraction(0)), loss))
-    return found
-
-
-def _error(fine: Plan, sets: Sequence[tuple[int, ...]], levels: Sequence[Level]) -> float:
-    """Returns the sum over grouping sets and releases of the variance of fitted cells, in units of what one row moves."""
-    found = 0.0
-    for place, noise in enumerate(fine.noises):
-        parts = versions(_shape(fine), sets, [each.noises[place].variance for each in levels])
-        found += noise.of.weight / noise.of.row**2 * sum(variance(_shape(fine), parts, each) for each in sets)
-    return found
-
-
-def _shape(fine: Plan) -> tuple[int, ...]:
-    return tuple(len(values) for values in fine.work.known or ())
-
-
-def _weights(fine: Plan, sets: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], float]:
-    """Returns weights by which every grouping set counts the same, whatever the number of its cells."""
-    shape = _shape(fine)
-    return {each: 1 / math.prod(shape[axis] for axis in each) for each in sets}
-
-
-def _bounding(fine: Plan, kept: tuple[int, ...]) -> Bounding:
-    """Returns how far one unit moves the groups of one grouping set."""
-    known = fine.work.known or ()
-    merged = math.prod(len(values) for place, values in enumerate(known) if place not in kept)
-    return fine.bounding.coarser(math.prod(len(known[place]) for place in kept), merged)
 
 
 def levels_of(question: Resolved, catalog: Catalog) -> Levels | None:

@@ -406,17 +406,18 @@ def explain(
     plan: Plan,
     confidence: Fraction,
     rows: int | None = None,
-    price: Price | None = None,
+    price: Price | str | None = None,
     further: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Shows the plan as text. `rows`: the assumed rows of a group, for the margins of means. `price`: what is charged in all,
-    if that is more than this plan's; `further`: lines about the rest."""
+    """Shows the plan as text. `rows`: the assumed rows of a group, for the margins of means. `price`: what is charged
+    in all, if that is more than this plan's, or words for it; `further`: lines about the rest."""
     if not plan.noises and plan.threshold is None and not plan.query.aggregates:
         return "\n".join(
             f"{left:<{_WIDTH}} {right}" for left, right in (("price", listed_words(plan)), ("groups", _groups(plan)))
         )
-    paid = show_price(plan) if price is None else str(price)
-    lines = [("price", f"{paid}{least(plan)}, charged before any row is read"), ("each person", _unit(plan)), *further]
+    if not isinstance(price, str):
+        price = f"{show_price(plan) if price is None else price}{least(plan)}, charged before any row is read"
+    lines = [("price", price), ("each person", _unit(plan)), *further]
     lines.append(("groups", _groups(plan)))
     who = "person" if plan.work.by_unit else "row"
     noises = (noise.explain(who) for noise in plan.noises)

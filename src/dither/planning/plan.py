@@ -145,6 +145,11 @@ class Plan:
         return [group for group in groups if all(each.allows(group.key) for each in self.together)]
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many public values each key of the work has."""
+        return tuple(len(values) for values in self.work.known or ())
+
+    @property
     def margin_notes(self) -> tuple[str, ...]:
         """The notes on what margins leave out, as text."""
         return tuple(map(str, self.notes))

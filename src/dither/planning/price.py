@@ -173,10 +173,14 @@ def _smooth(releases: Sequence[Release], epsilon: Fraction, delta: Fraction, bou
     if len(releases) == 1:
         return [releases[0].on_own_curve(epsilon, delta, bounding)]
     parts = shares(Fraction(1), [release.weight for release in releases], squared=True)
-    norms = [release.l2(bounding) for release in releases]
-    vectors = tuple(Share(part, norm.squares(None), norm.moving(None)) for part, norm in zip(parts, norms, strict=True))
-    rho = rho_together(epsilon, delta, vectors)
-    noises = [release.gaussian(part * rho, bounding) for release, part in zip(releases, parts, strict=True)]
+    return gaussian_together([(release, bounding, part) for release, part in zip(releases, parts, strict=True)], epsilon, delta)
+
+
+def gaussian_together(each: Sequence[tuple[Release, Bounding, Fraction]], epsilon: Fraction, delta: Fraction) -> list[Noise]:
+    """Returns Gaussian noise for releases with fixed shares of rho, together (epsilon, delta)-DP."""
+    norms = [(release.l2(bounding), part) for release, bounding, part in each]
+    rho = rho_together(epsilon, delta, tuple(Share(part, norm.squares(None), norm.moving(None)) for norm, part in norms))
+    noises = [release.gaussian(part * rho, bounding) for release, bounding, part in each]
     drawn = [noise.mechanism for noise in noises if isinstance(noise.mechanism, Gaussian)]
     if total([each.vector() for each in drawn]).delta(epsilon) > delta:
         raise ArithmeticError("the certified rho does not cover its own shares")
