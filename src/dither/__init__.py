@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         sum_,
         variance,
     )
+    from dither.streams.running import RunningSum
     from dither.workloads.workload import Workload
 
 __version__ = "0.1.0"
@@ -102,6 +103,7 @@ __all__ = [
     "Receipt",
     "Replace",
     "Rows",
+    "RunningSum",
     "SparseVector",
     "Table",
     "Threshold",
@@ -185,6 +187,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "sum_",
         "variance",
     ),
+    "dither.streams.running": ("RunningSum",),
     "dither.workloads.workload": ("Workload",),
 }
 

@@ -113,6 +113,11 @@ class Key:
         """Returns a new HMAC for a mark of the data (marks.py), under a key of its own."""
         return hmac.new(self._marking, digestmod="sha256")
 
+    def derive(self, use: str) -> bytes:
+        """Returns a secret of its own for another use of the curator's key, such as sealing the states of running sums."""
+        raw = self._private.private_bytes(form.Encoding.Raw, form.PrivateFormat.Raw, form.NoEncryption())
+        return HKDF(SHA256(), 32, salt=None, info=b"dither derived key 1\n" + use.encode("ascii")).derive(raw)
+
     def _mac(self, text: str) -> str:
         return hashlib.blake2b(text.encode("ascii"), key=self._sealing, digest_size=32).hexdigest()
 
