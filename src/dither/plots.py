@@ -293,4 +293,18 @@ def comparison_picture(title: str, bars: Mapping[str, Sequence[tuple[str, float]
     return _save(figure, path)
 
 
+def running_picture(sums: Sequence[float], margins: Sequence[float], title: str, note: str, path: str | PathLike[str]) -> Path:
+    """Draws a running sum as released, and the band of its margins around it."""
+    figure = _figure(7, 3.6)
+    panel = figure.subplots()
+    steps, released, wide = np.arange(1, len(sums) + 1), np.asarray(sums, dtype=float), np.asarray(margins, dtype=float)
+    label = f"where the exact sum is, {note}"
+    panel.fill_between(steps, released - wide, released + wide, step="post", color=_BLUE, alpha=0.2, lw=0, label=label)
+    panel.step(steps, released, where="post", color=_BLUE, lw=1.5, label="released")
+    panel.yaxis.set_major_formatter(_plain)
+    _dress(panel, title, "step", "sum so far")
+    panel.legend(frameon=False, fontsize=9, loc="best")
+    return _save(figure, path)
+
+
 _RELATIONS = {"add-remove": "added or removed", "replace": "replaced"}

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError, DitherError
 from dither.exact.laws.base import Integers
-from dither.exact.numbers import Number, whole
+from dither.exact.numbers import Number, show, show_percent, whole
 from dither.mechanisms.base import check_confidence, refuse_masked
 from dither.privacy.losses import Loss
 from dither.process import Origin
@@ -175,6 +175,20 @@ class RunningSum:
             carried = float(off[-1][-1]) + (0.5 if isinstance(design, Feedback) else 0)
         return np.sqrt(np.concatenate(variances)[:count]), np.concatenate(off)[:count]
 
+    def plot(self, path: str | PathLike[str], released: NDArray[Any] | Sequence[int], confidence: Number = "0.95") -> Path:
+        """Draws the sums that `feed` returned, from the first step on, with the band of their margins."""
+        from dither.plots import running_picture  # matplotlib is an extra
+
+        sums = _array(released, "released")
+        if len(sums) > self.step:
+            raise ArgumentError(
+                f"released has {len(sums)} sums, and there were {self.step} steps.",
+                fix="pass what feed returned, from the start on.",
+            )
+        margins = self.margins(confidence, len(sums))
+        note = f"each with {show_percent(check_confidence(confidence))} confidence"
+        return running_picture(sums.tolist(), margins.tolist(), f"Running sum, {_price_words(self.terms)} in all", note, path)
+
     def __repr__(self) -> str:
         return f"RunningSum({self.terms.words()}) at step {self.step}; contributions and largest are believed"
 
@@ -253,18 +267,24 @@ class RunningSum:
         )
 
 
-def _read(values: Any) -> Integers:
-    """Returns an array of numbers, by type and shape; numbers beyond 2^40 count as that."""
+def _array(values: Any, name: str) -> NDArray[Any]:
+    """Returns an array of whole numbers. Refuses others by type and shape."""
     array = None
     if isinstance(values, (list, tuple)) or hasattr(values, "__array__"):
-        with suppress(ValueError):  # lists of unequal lengths
+        with suppress(ValueError, TypeError):  # lists of unequal lengths, and classes
             array = values if isinstance(values, np.ndarray) else np.asarray(values)
     if array is not None and not array.size and array.ndim == 1:
         return np.zeros(0, dtype=np.int64)
     if array is None or array.ndim != 1 or array.dtype.kind not in "iu":
         got = type(values).__name__ if array is None else f"{array.ndim}-dimensional array of {array.dtype}"
-        raise ArgumentError(f"values must be a whole number or an array of them, and it is a {got}.", fix="give ints.")
-    refuse_masked(array, "values")
+        raise ArgumentError(f"{name} must be a whole number or an array of them, and it is a {got}.", fix="give ints.")
+    refuse_masked(array, name)
+    return array
+
+
+def _read(values: Any) -> Integers:
+    """Returns the numbers of some steps, within +-2^40."""
+    array = _array(values, "values")
     if array.dtype.kind == "u":
         return np.minimum(array.astype(np.uint64), np.uint64(WIDEST)).astype(np.int64)
     return np.clip(array.astype(np.int64), -WIDEST, WIDEST)
@@ -283,3 +303,9 @@ def _continue(design: Design, state: _State, exact: Integers, drawn: Integers) -
 def _rounded(noise: Any, scale: int) -> Any:
     """Returns noise in whole numbers: (exact + noise) rounded is exact + noise rounded."""
     return (2 * noise + scale) // (2 * scale)
+
+
+def _price_words(terms: Terms) -> str:
+    if terms.rho is not None:
+        return f"ρ = {show(terms.rho)}"
+    return f"ε = {show(terms.epsilon)}" + ("" if terms.delta is None else f", δ = {show(terms.delta)}")
