@@ -55,7 +55,7 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
 from dither.exact.laws.base import Integers
-from dither.exact.laws.gaussian import LARGEST_VARIANCE, SMALLEST_VARIANCE
+from dither.exact.laws.gaussian import LARGEST_VARIANCE
 from dither.exact.numbers import show
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.norms import L2
@@ -106,8 +106,8 @@ class Buffers:
 
 
 @lru_cache(maxsize=64)
-def squares(rule: Buffers, horizon: int, largest: int, contributions: int, slack: Fraction) -> int:
-    """Returns (s L)^2 + the sum of (a_t + slack)^2 over 0 < t < horizon, rounded up, for adjacent changed steps."""
+def squares(rule: Buffers, horizon: int, largest: int, contributions: int, slack: Fraction) -> Fraction:
+    """Returns (s L)^2 + the sum of (a_t + slack)^2 over 0 < t < horizon, for adjacent changed steps; a_t is rounded up."""
     start = rule.scale * largest
     each = [start * w for w in rule.weights]  # s L w_i d_i^(k-1) in units of 2^-BITS, rounded up
     extra = math.ceil(slack * (1 << BITS))
@@ -119,7 +119,7 @@ def squares(rule: Buffers, horizon: int, largest: int, contributions: int, slack
         recent.append(column)
         found += (moved + extra) ** 2
         each = [-((-d * x) >> BITS) for d, x in zip(rule.decays, each, strict=True)]
-    return -(-found >> (2 * BITS))
+    return Fraction(found, 1 << (2 * BITS))
 
 
 @dataclass(frozen=True)
@@ -141,26 +141,24 @@ class Feedback:
         scale = 1 << max(FINE + 1 - largest.bit_length(), 0)
         while True:
             made = cls(horizon, rho, contributions, largest, Buffers(*buffers(horizon), scale), parts)
-            if made._variance <= LARGEST_VARIANCE or scale == 1:
+            beyond = math.ceil(made.squares / (2 * rho * LARGEST_VARIANCE))
+            if beyond <= 1 or scale == 1:
                 return made._checked()
-            scale >>= 1
+            scale = max(scale >> (beyond.bit_length() + 1) // 2, 1)  # the squares fall with the square of the scale
 
     @property
     def squares(self) -> int:
-        times = self.contributions**2 if self.parts else 1
-        return times * squares(self.rule, self.horizon, self.largest, 1 if self.parts else self.contributions, self.rule.slack)
-
-    @property
-    def _variance(self) -> Fraction:
-        return self.squares / (2 * self.rho)
+        """The most that the squares of all moves add up to."""
+        count = 1 if self.parts else self.contributions
+        one = squares(self.rule, self.horizon, self.largest, count, self.rule.slack)
+        return math.ceil(one * (self.contributions**2 if self.parts else 1))
 
     def _checked(self) -> Feedback:
-        low, high = (self.squares / (2 * each) for each in (LARGEST_VARIANCE, SMALLEST_VARIANCE))
-        if not low <= self.rho <= high:
-            at, most = show(self.rho), "at least" if self.rho < low else "at most"
+        least = self.squares / (2 * LARGEST_VARIANCE)
+        if self.rho < least:
             raise ArgumentError(
-                f"rho must be {most} {float(low if self.rho < low else high):.3g} for this running sum, and it is {at}.",
-                fix="change the price, or the most that one unit contributes.",
+                f"rho must be at least {float(least):.3g} for this running sum, and it is {show(self.rho)}.",
+                fix="give more, or let one unit contribute less.",
             )
         return self
 
