@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -142,6 +144,25 @@ def workloads() -> Iterator[Right]:
     yield Right("Workload.design", work.design, given)
     yield Right("Workload.design.release", work.design(epsilon=1).release, {"histogram": [1] * 8})
     yield Right("Workload.design.margins", work.design(epsilon=1).margins, {"confidence": "0.9"})
+
+
+def streams() -> Iterator[Right]:
+    """Running sums; every call gets one of its own, as numbers that were fed are not taken back."""
+    given = {"horizon": 9, "epsilon": 1, "delta": "1e-6", "contributions": 2, "largest": 3}
+    yield Right("RunningSum", dt.RunningSum, given)
+    yield Right("RunningSum(rho)", dt.RunningSum, {"horizon": None, "rho": 1})
+    yield Right("RunningSum.feed", lambda values: dt.RunningSum(9, epsilon=1).feed(values), {"values": [1, 2]})
+    running = dt.RunningSum(9, rho=1)
+    yield Right("RunningSum.margin", running.margin, {"confidence": "0.9"})
+    yield Right("RunningSum.margins", running.margins, {"confidence": "0.9", "steps": 5})
+    yield Right("RunningSum.resume", dt.RunningSum.resume, {"state": running.state()})
+    path = Path(os.environ["XDG_CACHE_HOME"]) / "gone"  # a folder of this run: conftest.py
+
+    def save_and_load(path: Any, key: Any) -> None:
+        dt.RunningSum(9, rho=1).save(path, key)
+        dt.RunningSum.load(path, key)
+
+    yield Right("RunningSum.save", save_and_load, {"path": path, "key": bytes(32)})
 
 
 def losses() -> Iterator[Right]:

@@ -31,6 +31,7 @@ from dither.streams.terms import Design, Terms
 
 WIDEST = 1 << 40  # a number beyond it counts as this
 FORMAT = 1
+MOST_SEGMENTS = 40
 Floats = NDArray[np.float64]
 
 
@@ -40,7 +41,7 @@ class _State:
 
     step: int  # in all
     total: int  # the exact sum
-    carried: int  # noise of the segments before
+    carried: int  # noise of the segments before, in units of 1 / scale of this one
     segment: int
     begun: int  # steps of this segment
     noise: tuple[int, ...]
@@ -111,12 +112,12 @@ class RunningSum:
         return np.concatenate(released) if released else np.zeros(0, dtype=np.int64), state
 
     def _next(self, design: Design, state: _State) -> _State:
-        """Returns the state at the start of the next segment, which adds to the last sum as it was released."""
+        """Returns the state at the start of the next segment, which adds to the last sum before."""
         if state.step == self.terms.steps:
             return state
-        carried = state.carried + _rounded(design.last(state.noise), design.scale)
-        first = self.terms.segment(state.segment + 1).first
-        return replace(state, carried=carried, segment=state.segment + 1, begun=0, noise=first)
+        after = self.terms.segment(state.segment + 1)
+        carried = _rounded((state.carried + design.last(state.noise)) * after.scale, design.scale)
+        return replace(state, carried=carried, segment=state.segment + 1, begun=0, noise=after.first)
 
     def _check(self) -> None:
         self._origin.check(
@@ -171,8 +172,7 @@ class RunningSum:
             variances.append(before + design.deviations**2)
             rounding = design.off if isinstance(design, Feedback) else np.zeros(design.horizon)
             off.append(carried + rounding)
-            before, number = float(variances[-1][-1]), number + 1
-            carried = float(off[-1][-1]) + (0.5 if isinstance(design, Feedback) else 0)
+            before, carried, number = float(variances[-1][-1]), float(off[-1][-1]), number + 1
         return np.sqrt(np.concatenate(variances)[:count]), np.concatenate(off)[:count]
 
     def plot(self, path: str | PathLike[str], released: NDArray[Any] | Sequence[int], confidence: Number = "0.95") -> Path:
@@ -223,15 +223,8 @@ class RunningSum:
             fields = json.loads(state)
             terms = dict(fields["terms"])
             made = cls(terms.pop("horizon"), **terms)
-            step, total, carried, segment, begun = (
-                whole(fields[name], name) for name in ("step", "total", "carried", "segment", "begun")
-            )
-            noise = tuple(whole(each, "noise") for each in fields["noise"])
-            now = _State(step, total, carried, segment, begun, noise)
-            design = made.terms.segment(now.segment)
-            fits = fields["format"] == FORMAT and json.loads(json.dumps(design.record())) == fields["design"]
-            right = fits and len(now.noise) == len(design.first) and 0 <= now.begun <= design.horizon
-            if right and now.begun <= now.step <= made.terms.steps:
+            now = _decoded(fields)
+            if fields["format"] == FORMAT and made._fits(now, fields["design"]):
                 made._state = now
                 return made
         except (ValueError, TypeError, KeyError, RecursionError, DitherError):
@@ -239,6 +232,16 @@ class RunningSum:
         raise ArgumentError(
             "This is no state of a running sum that this version can continue.", fix="pass what state() returned."
         )
+
+    def _fits(self, now: _State, design: Any) -> bool:
+        """Returns whether a state can be one of this running sum, with the same noise."""
+        if not (
+            0 <= now.segment <= MOST_SEGMENTS and self.terms.before(now.segment) + now.begun == now.step <= self.terms.steps
+        ):
+            return False
+        here = self.terms.segment(now.segment)
+        same = json.loads(json.dumps(here.record())) == design
+        return same and 0 <= now.begun <= here.horizon and len(now.noise) == len(here.first)
 
     def save(self, path: str | PathLike[str], key: bytes | str | PathLike[str]) -> Path:
         """Writes the state to a new file, encrypted and authenticated, and ends this object: continue with `load`.
@@ -249,7 +252,7 @@ class RunningSum:
 
         with self._guard:
             self._check()
-            target = sealed.write(Path(path), sealed.seal(self._encoded(), sealed.secret(key)))
+            target = sealed.write(sealed.place(path), sealed.seal(self._encoded(), sealed.secret(key)))
             self._gone = True
         return target
 
@@ -258,13 +261,20 @@ class RunningSum:
         """Continues from a file that `save` wrote, and removes it: a state is used once. A copy of it would not be noticed."""
         from dither.streams import sealed
 
-        with sealed.taken(Path(path)) as content:
+        with sealed.taken(sealed.place(path)) as content:
             return cls.resume(sealed.unseal(content, sealed.secret(key)))
 
     def __reduce__(self) -> NoReturn:
         raise DitherError(
             "A running sum cannot be copied: two copies would use its noise twice.", fix="save it, and load it once."
         )
+
+
+def _decoded(fields: dict[str, Any]) -> _State:
+    step, total, carried, segment, begun = (
+        whole(fields[name], name) for name in ("step", "total", "carried", "segment", "begun")
+    )
+    return _State(step, total, carried, segment, begun, tuple(whole(each, "noise") for each in fields["noise"]))
 
 
 def _array(values: Any, name: str) -> NDArray[Any]:
@@ -294,14 +304,14 @@ def _continue(design: Design, state: _State, exact: Integers, drawn: Integers) -
     """Returns the noisy sums of some steps of one segment, from the noise that was drawn for them, and the state after them."""
     noise, after = design.follow(state.noise, state.begun, drawn)
     totals = state.total + np.cumsum(exact)
-    sums = totals + state.carried + _rounded(noise, design.scale)
+    sums = totals + _rounded(noise + state.carried, design.scale)
     return sums, replace(
         state, step=state.step + len(exact), begun=state.begun + len(exact), total=int(totals[-1]), noise=after
     )
 
 
 def _rounded(noise: Any, scale: int) -> Any:
-    """Returns noise in whole numbers: (exact + noise) rounded is exact + noise rounded."""
+    """Returns noise / scale, rounded: (exact + noise) rounded is exact + noise rounded."""
     return (2 * noise + scale) // (2 * scale)
 
 

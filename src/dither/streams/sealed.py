@@ -32,6 +32,14 @@ USE = "running sums 1"
 _SALT, _NONCE = 32, 12
 
 
+def place(path: str | PathLike[str]) -> Path:
+    """Returns the path of a file."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise ArgumentError(f"path must name a file, and it is a {type(path).__name__}.", fix="name a file.") from None
+
+
 def secret(key: bytes | str | PathLike[str]) -> bytes:
     """Returns the secret that files are sealed under: the bytes given, or one derived from the curator's key file."""
     if isinstance(key, bytes):

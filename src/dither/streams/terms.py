@@ -1,7 +1,7 @@
 """What a running sum was made with: its horizon, its price, and the most that one unit contributes.
 
 Without a horizon, the stream is cut into segments of 64, 128, 256, ... steps, each with noise of its own; a sum adds up the
-last sums of the segments before, as released, and the current one. One changed step is in one segment, so the price is that of
+last sums of the segments before and the current one. One changed step is in one segment, so the price is that of
 one segment. A unit with k changed steps may be in several; each segment is priced so that m changed steps cost at most the
 share m / k, which adds up to the whole. Error grows: the noise of all segments before is in every sum.
 """
@@ -74,7 +74,11 @@ class Terms:
 
     def length(self, number: int) -> int:
         """Returns how many steps a segment has."""
-        return min(FIRST << number, LONGEST) if self.horizon is None else self.horizon
+        return min(FIRST << min(number, 20), LONGEST) if self.horizon is None else self.horizon
+
+    def before(self, number: int) -> int:
+        """Returns how many steps there are before a segment."""
+        return sum(map(self.length, range(number)))
 
     def segment(self, number: int) -> Design:
         """Returns the noise of a segment."""

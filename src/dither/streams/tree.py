@@ -27,7 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.errors import ArgumentError
 from dither.exact.laws.base import Integers
+from dither.exact.laws.geometric import LARGEST_SCALE, SMALLEST_SCALE
+from dither.exact.numbers import show
 from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.norms import L1
 
@@ -83,7 +86,13 @@ class Tree:
     @classmethod
     def of(cls, horizon: int, epsilon: Fraction, contributions: int, largest: int) -> Tree:
         made = cls(horizon, epsilon, contributions, largest, *best_branching(horizon))
-        _ = made.noise  # refuses a scale out of range
+        moved = made.levels * contributions * largest
+        least, most = moved / LARGEST_SCALE, moved / SMALLEST_SCALE
+        if not least <= epsilon <= most:
+            raise ArgumentError(
+                f"epsilon must be from {float(least):.3g} to {float(most):.3g} here, and it is {show(epsilon)}.",
+                fix="change it, or what one unit contributes.",
+            )
         return made
 
     @cached_property
