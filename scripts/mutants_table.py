@@ -726,4 +726,55 @@ SESSION = (
     ),
 )
 
-MUTANTS = (*QUERY, *PLANNING, *PRIVACY, *ENGINES, *LEDGER, *SESSION)
+STREAMS = (
+    Mutant(
+        "running-sum-without-slack",
+        "a running sum is priced as if its feedback were not rounded",
+        "streams/feedback.py",
+        "one = squares(self.rule, self.horizon, self.largest, count, self.rule.slack)",
+        "one = squares(self.rule, self.horizon, self.largest, count, Fraction(0))",
+        "tests/streams/test_feedback.py::test_the_mechanism_states_the_price_of_its_squares",
+    ),
+    Mutant(
+        "slack-of-one-floor",
+        "the slack of a running sum leaves out the rounding of its buffers",
+        "streams/feedback.py",
+        "return 1 + sum(shares, Fraction(0)) / (1 << EXTRA)",
+        "return Fraction(1)",
+        "tests/streams/test_feedback.py::test_the_slack_counts_every_floor",
+    ),
+    Mutant(
+        "segments-priced-alone",
+        "a person in several segments of a running sum is priced as if all steps were in one",
+        "streams/feedback.py",
+        "return math.ceil(one * (self.contributions**2 if self.parts else 1))",
+        "return math.ceil(one)",
+        "tests/streams/test_feedback.py::test_steps_spread_over_segments_cost_no_more_than_the_price",
+    ),
+    Mutant(
+        "tree-forgets-levels",
+        "the tree of a running sum is priced as if a step were in one node only",
+        "streams/tree.py",
+        "L1(self.levels * self.contributions * self.largest)",
+        "L1(self.contributions * self.largest)",
+        "tests/streams/test_tree.py::test_the_price_holds_on_small_streams",
+    ),
+    Mutant(
+        "state-loaded-twice",
+        "a saved running sum stays where it was when it is loaded",
+        "streams/sealed.py",
+        "os.rename(path, aside)",
+        "os.link(path, aside)",
+        "tests/streams/test_sealed.py::test_it_is_loaded_once",
+    ),
+    Mutant(
+        "saved-sum-goes-on",
+        "a running sum continues beside the file that it was saved to",
+        "streams/running.py",
+        "            self._gone = True\n",
+        "",
+        "tests/streams/test_sealed.py::test_a_saved_sum_is_ended",
+    ),
+)
+
+MUTANTS = (*QUERY, *PLANNING, *PRIVACY, *ENGINES, *LEDGER, *SESSION, *STREAMS)

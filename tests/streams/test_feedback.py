@@ -132,6 +132,14 @@ def test_that_check_can_fail() -> None:
     assert found == 2 > 4 * 0.375 + 0.49
 
 
+def test_the_slack_counts_every_floor() -> None:
+    """One of the sum, and one of each buffer at each step, as the weights carry it on."""
+    rule = Buffers(*buffers(1024), 1)
+    carried = sum(w * (d / ONE) ** k for d, w in zip(rule.decays, rule.weights, strict=True) for k in range(30_000)) / ONE
+    assert float(rule.slack) == pytest.approx(1 + carried / 2**16, abs=1e-8)
+    assert rule.slack > 1
+
+
 def test_noise_and_draws_determine_each_other() -> None:
     drawn = [5, -3, 0, 10**9, -(10**12)]
     noise, _ = Feedback.of(1024, Fraction(1), 1, 1, False).rule.follow((0,) * 4, drawn)
@@ -172,6 +180,8 @@ def test_the_mechanism_states_the_price_of_its_squares() -> None:
     made = Feedback.of(365, Fraction(1, 8), 3, 10, False)
     assert made.noise.zcdp().rho == Fraction(1, 8)
     assert made.noise.variance == Fraction(made.squares * 4)
+    with_slack, without = (squares(made.rule, 365, 10, 3, slack) for slack in (made.rule.slack, Fraction(0)))
+    assert without < with_slack <= made.squares < with_slack + 1
 
 
 @pytest.mark.parametrize(("price", "largest"), [("1e-11", 1), ("1e-14", 1), ("1e-6", 2**28), ("1e12", 1), ("1e6", 2**40)])

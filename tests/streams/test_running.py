@@ -189,12 +189,19 @@ def test_a_horizon_is_a_count(wrong: Any) -> None:
         dt.RunningSum(wrong, rho=1)
 
 
-def test_without_a_horizon_segments_double() -> None:
+def test_without_a_horizon_segments_grow() -> None:
     terms = Terms.of(None, None, None, 1, 1, 1)
-    assert [terms.length(number) for number in (0, 1, 2, 13, 14, 15)] == [64, 128, 256, 2**19, 2**20, 2**20]
+    assert [terms.length(number) for number in (0, 1, 2, 6, 7, 8)] == [64, 256, 1024, 2**18, 2**20, 2**20]
     assert terms.steps == MOST_STEPS
     margins = dt.RunningSum(None, rho=1).margins("0.95", 5000)
-    assert (np.diff(margins[[0, 63, 191, 447, 4999]]) >= 0).all()
+    assert (np.diff(margins[[0, 63, 319, 1343, 4999]]) >= 0).all()
+
+
+@pytest.mark.parametrize("price", [{"rho": "1/20000"}, {"epsilon": "1/100"}])
+def test_not_knowing_the_horizon_costs_little(price: dict[str, Any]) -> None:
+    for steps in (64, 1000, 5000):
+        known, unknown = dt.RunningSum(steps, **price).margins("0.95"), dt.RunningSum(None, **price).margins("0.95", steps)
+        assert unknown.max() < 1.75 * known.max()
 
 
 def test_a_fork_does_not_continue_it() -> None:
