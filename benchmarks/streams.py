@@ -1,7 +1,7 @@
 """Measures running sums: the error of the worst step, the price of rounding, and steps a second.
 
 Gaussian, rho = 1/2 (the noise of one count has standard deviation 1): the worst step as stated, from the whole-number
-recurrence with its slack, and as measured over many runs; beside the best matrix with equal diagonals in real numbers, noise on
+recurrence with its slack, and as measured over many runs; beside the square root in real numbers, noise on
 every number, noise on every sum, and a binary tree. Pure: the worst step times epsilon, beside a binary tree and one level.
 Margins: how often they hold at 95 %. Speed: `feed` of an array, in steps a second of one processor, beside numpy's cumsum with
 unsafe normal noise on each number.
@@ -69,7 +69,7 @@ def gaussian(runs: int) -> None:
     # A price at which σ is 100: whole numbers are fine enough to measure.
     worst = float(dt.RunningSum(STEPS, rho="1/20000").terms.segment(0).deviations.max()) / 100
     others = {
-        "square root in real numbers, the best of its kind": square_root(STEPS),
+        "square root in real numbers, the best known": square_root(STEPS),
         "binary tree": math.sqrt((levels + 1) * levels),
         "noise on every number, then summed": math.sqrt(STEPS),
         "noise on every sum": math.sqrt(STEPS),

@@ -1,4 +1,4 @@
-"""The table of buffers: as good as scipy finds them, and near the best matrix with equal diagonals."""
+"""The table of buffers: as good as scipy finds them, and near the square root."""
 
 from __future__ import annotations
 

@@ -67,6 +67,27 @@ def test_of_several_readers_one_gets_it(tmp_path: Path) -> None:
         assert sum(pool.map(load, range(16))) == 1
 
 
+def test_a_second_name_does_not_load_it_again(tmp_path: Path) -> None:
+    path, other = begun().save(tmp_path / "visits.state", KEY), tmp_path / "other"
+    other.hardlink_to(path)
+    with pytest.raises(dt.DitherError, match="second name"):
+        dt.RunningSum.load(path, KEY)
+    other.unlink()
+    other.symlink_to(path)
+    assert dt.RunningSum.load(other, KEY).step == 10
+    for name in (path, other):
+        with pytest.raises(dt.DitherError, match="loaded once"):
+            dt.RunningSum.load(name, KEY)
+
+
+def test_what_is_no_file_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name in ("folder", "", "visits\0", "x" * 5000):
+        with pytest.raises(dt.DitherError, match="loaded"):
+            dt.RunningSum.load(tmp_path / name, KEY)
+    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+
+
 def test_a_copy_of_the_file_is_not_noticed(tmp_path: Path) -> None:
     """A known limit: docs/known-limits.md."""
     path = begun().save(tmp_path / "visits.state", KEY)

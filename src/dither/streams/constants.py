@@ -1,7 +1,7 @@
 """The buffers of running sums, fitted by fit.py for horizons 2, 4, 8, ..., 2^20, in units of 2^-30.
 
 A horizon in between uses the row of the next power of two, which costs less than 0.02 % more error up to 1024 steps. The last
-column is the error of the last step over that of the square root, which no matrix with equal diagonals beats.
+column is the error of the last step over that of the square root.
 tests/streams/test_fit.py computes them again. A row never changes: a state that was saved with it could not be continued.
 """
 

@@ -59,6 +59,7 @@ from dither.exact.laws.gaussian import LARGEST_VARIANCE
 from dither.exact.numbers import show
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.norms import L2
+from dither.privacy.losses import ZCDP
 from dither.streams.constants import BITS, buffers
 
 EXTRA = 16  # bits of the buffers after the point
@@ -165,6 +166,10 @@ class Feedback:
     @cached_property
     def noise(self) -> Gaussian:
         return Gaussian(rho=self.rho, sensitivity=L2.of_squares(self.squares, self.horizon))
+
+    def loss(self) -> ZCDP:
+        """Returns the price."""
+        return self.noise.zcdp()
 
     @property
     def scale(self) -> int:

@@ -4,10 +4,9 @@
 
 is the first column of a triangular matrix C with equal diagonals, and b(x) = 1 / (1 - x) c(x) that of B, where B C adds up. The
 noise of step t has variance v (b_0^2 + ... + b_{t-1}^2), and v grows with c_0^2 + ... + c_{n-1}^2. The product of both sums at
-t = n is the square of the largest error; it is minimised. Its least value over all such matrices is that of the square root,
-c(x) = (1 - x)^(-1/2) (Henzinger and Upadhyay, SODA 2025; Dvijotham and others, "Efficient and near-optimal noise generation for
-streaming differential privacy", FOCS 2024, for buffers). Both sums are geometric series, so the time does not grow with n.
-"""
+t = n is the square of the largest error; it is minimised. The square root, c(x) = (1 - x)^(-1/2), is the best known
+(Fichtenberger, Henzinger and Upadhyay, ICML 2023); buffers come near it with constant memory (Dvijotham, McMahan, Pillutla,
+Steinke and Thakurta, FOCS 2024). Both sums are geometric series, so the time does not grow with n."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ def worst_step(poles: Floats, zeros: Floats, horizon: int) -> float:
 
 
 def square_root(horizon: int) -> float:
-    """Returns the same figure for the square root, the best of all triangular matrices with equal diagonals.
+    """Returns the same figure for the square root.
 
     >>> round(square_root(1024), 5)
     3.27255

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -87,8 +87,7 @@ class RunningSum:
         """
         single = isinstance(values, (int, np.integer)) and not isinstance(values, (bool, np.bool_))
         exact = _read([min(max(int(values), -WIDEST), WIDEST)] if single else values)  # type: ignore[arg-type]
-        with self._guard:
-            self._check()
+        with self._alone():
             left = self.terms.steps - self._state.step
             if len(exact) > left:
                 raise ArgumentError(
@@ -119,15 +118,19 @@ class RunningSum:
         carried = _rounded((state.carried + design.last(state.noise)) * after.scale, design.scale)
         return replace(state, carried=carried, segment=state.segment + 1, begun=0, noise=after.first)
 
-    def _check(self) -> None:
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Lets one thread work at a time, in the process that made this, until it is saved."""
         self._origin.check(
             "This running sum was made in another process, which may still use it: noise may not be used twice.",
             "make it in this process, or save it there and load it here.",
         )
-        if self._gone:
-            raise DitherError(
-                "This running sum was saved, and continues from its file.", fix="load it: RunningSum.load(path, key)."
-            )
+        with self._guard:
+            if self._gone:
+                raise DitherError(
+                    "This running sum was saved, and continues from its file.", fix="load it: RunningSum.load(path, key)."
+                )
+            yield
 
     # --- facts --------------------------------------------------------------------------------------------------
 
@@ -200,8 +203,7 @@ class RunningSum:
         Whoever reads it beside the released sums knows the exact numbers. Keep it encrypted, or use `save`. Continue from
         one state once: two continuations release the same steps with different noise, at twice the price.
         """
-        with self._guard:
-            self._check()
+        with self._alone():
             return self._encoded()
 
     def _encoded(self) -> bytes:
@@ -250,8 +252,7 @@ class RunningSum:
         """
         from dither.streams import sealed
 
-        with self._guard:
-            self._check()
+        with self._alone():
             target = sealed.write(sealed.place(path), sealed.seal(self._encoded(), sealed.secret(key)))
             self._gone = True
         return target

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -24,7 +25,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dither.errors import ArgumentError, DitherError
-from dither.ledger.files import draft_of, publish, remove_stale_drafts
+from dither.ledger.files import draft_of, has_one_name, publish, remove_stale_drafts
 from dither.ledger.receipts import Key
 
 HEAD = b"dither running sum 1\n"
@@ -96,30 +97,43 @@ def write(path: Path, sealed: bytes) -> Path:
 @contextmanager
 def taken(path: Path) -> Iterator[bytes]:
     """Takes a file away and gives its content. Puts it back if reading it fails; otherwise it is gone for good."""
-    aside = path.parent / f"{path.name}.taken-{secrets.token_hex(8)}"
+    name = path.name
     try:
-        os.rename(path, aside)
+        real = Path(os.path.realpath(path))
+        aside = real.parent / f"{real.name}.taken-{secrets.token_hex(8)}"
+        _take(real, aside)
     except FileNotFoundError:
         raise DitherError(
-            f"{path.name} is not there. A saved running sum is loaded once.", fix="name the file that was saved last."
+            f"{name} is not there. A saved running sum is loaded once.", fix="name the file that was saved last."
         ) from None
     except (OSError, ValueError):
         raise DitherError(
-            f"{path.name} cannot be loaded.", fix="name a file that was saved, in a folder that you may write to."
+            f"{name} cannot be loaded.", fix="name a file that was saved, in a folder that you may write to."
         ) from None
     try:
-        content = aside.read_bytes()
-        yield content
+        yield aside.read_bytes()
     except BaseException:
         with suppress(OSError):
-            publish(aside, path)
+            publish(aside, real)
             aside.unlink()
         raise
-    aside.unlink()
-    sync(path.parent)
+    try:
+        aside.unlink()
+        _sync(real.parent)
+    except OSError:
+        raise DitherError(f"{name} cannot be removed, so it is not loaded.", fix="see to its folder.") from None
 
 
-def sync(folder: Path) -> None:
+def _take(path: Path, aside: Path) -> None:
+    """Renames a file. Refuses what is no plain file, and a file that has another name, by which it could be loaded again."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError("not a file")
+    if not has_one_name(path):
+        raise DitherError(f"{path.name} has a second name, by which it could be loaded again.", fix="remove the other name.")
+    os.rename(path, aside)
+
+
+def _sync(folder: Path) -> None:
     """Makes what happened to the names in a folder durable."""
     opened = os.open(folder, os.O_RDONLY)
     try:

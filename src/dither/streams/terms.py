@@ -88,13 +88,9 @@ class Terms:
 
     def loss(self) -> Loss:
         """Returns the price of the whole stream, at any length."""
-        if self.gaussian:
-            return ZCDP(self.gaussian_rho())
-        epsilon = Fraction(self.epsilon or 0)
-        if self.horizon is None:
-            return Pure(epsilon)
-        # At each of h levels a unit moves nodes by at most k L in all: the squares add up to at most h (k L)^2.
-        return Pure(epsilon, rho=epsilon**2 / (2 * self.segment(0).levels))  # type: ignore[union-attr]
+        if self.horizon is not None:
+            return self.segment(0).loss()
+        return ZCDP(self.gaussian_rho()) if self.gaussian else Pure(Fraction(self.epsilon or 0))
 
     def gaussian_rho(self) -> Fraction:
         """Returns rho. Given (epsilon, delta), the largest one whose conversion holds: streams are adaptive."""

@@ -33,6 +33,7 @@ from dither.exact.laws.geometric import LARGEST_SCALE, SMALLEST_SCALE
 from dither.exact.numbers import show
 from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.norms import L1
+from dither.privacy.losses import Pure
 
 Floats = NDArray[np.float64]
 
@@ -98,6 +99,10 @@ class Tree:
     @cached_property
     def noise(self) -> Geometric:
         return Geometric(epsilon=self.epsilon, sensitivity=L1(self.levels * self.contributions * self.largest))
+
+    def loss(self) -> Pure:
+        """Returns the price. At each level a unit moves nodes by at most k L in all, so their squares add up to h (k L)^2."""
+        return Pure(self.epsilon, rho=self.epsilon**2 / (2 * self.levels))
 
     @property
     def scale(self) -> int:
