@@ -150,6 +150,7 @@ def test_gaussian_and_geometric_noise_are_not_mixed() -> None:
         assert [noise.gaussian for noise in answer.plan.noises] == [True], "the one with less noise"
 
 
+@pytest.mark.usefixtures("recorded")
 def test_answers_of_a_list_and_of_grouping_sets_serve_as_what_they_are() -> None:
     cube = "SELECT region, sex, COUNT(*) AS n FROM people GROUP BY CUBE (region, sex)"
     with survey() as curator:

@@ -224,7 +224,7 @@ def test_the_order_of_a_stored_answer_is_undone_when_it_is_read(keys: tuple[int,
     """Every order of three keys and four releases, because one that only exchanges pairs is its own way back."""
     noisy = Noisy((("a", 2, True), ("a", 3, False), ("b", 1, True)), tuple(np.arange(3)[:, None] + 10 * i for i in range(4)))
     for releases in itertools.permutations(range(4)):
-        same = Identity("", (Order(keys, releases),))
+        same = Identity("", (Order(keys, releases),), (0,))
         (again,) = same.read(same.write([noisy]))
         assert again.keys == noisy.keys
         assert [cells.tolist() for cells in again.cells] == [cells.tolist() for cells in noisy.cells]

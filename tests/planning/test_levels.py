@@ -178,9 +178,10 @@ def test_the_prices_of_the_levels_add_up() -> None:
 # --- the right numbers ---------------------------------------------------------------------------------------------
 
 
-def opened(**more: Any) -> dt.Curator:
+def opened(delta: str = "0", **more: Any) -> dt.Curator:
     bounds = {"max_rows": 30, "max_groups": 6, **more}
-    return dt.open(dt.Catalog(tables={"t": table(True, **bounds)}, budget=dt.Budget(epsilon=10_000)), ledger=":memory:")
+    budget = dt.Budget(epsilon=10_000, delta=delta)
+    return dt.open(dt.Catalog(tables={"t": table(True, **bounds)}, budget=budget), ledger=":memory:")
 
 
 def test_totals_are_marked() -> None:
@@ -243,6 +244,31 @@ def test_the_same_levels_are_the_same_question() -> None:
         assert sorted(first["n"])[-3:] == sorted(again["n"])
         other = survey.ask("SELECT b, a, COUNT(*) AS n FROM t GROUP BY ROLLUP (a, b)", 1)
         assert not other.replayed
+
+
+@pytest.mark.parametrize(
+    ("price", "gaussian"), [({"epsilon": 1}, False), ({"epsilon": "1/2", "delta": "1/100"}, True)], ids=str
+)
+def test_the_order_of_grouping_sets_does_not_matter(price: dict[str, str], gaussian: bool) -> None:
+    with opened(delta=str(price.get("delta", 0))) as survey:
+        assert survey.quote(COUNT, **price).plan.noises[0].gaussian == gaussian
+        first = survey.ask("SELECT a, b, COUNT(*) AS n FROM t GROUP BY GROUPING SETS ((a, b), (a), (b), ())", **price)
+        for sets in ("((), (b), (a), (a, b))", "((b, a), (b), (), (a))"):
+            again = survey.ask(f"SELECT a, b, COUNT(*) AS n FROM t GROUP BY GROUPING SETS {sets}", **price)
+            assert again.replayed
+            assert {row[:2]: row[2] for row in again.rows} == {row[:2]: row[2] for row in first.rows}
+        swapped = survey.ask("SELECT a, b, COUNT(*) AS n FROM t GROUP BY CUBE (b, a)", **price)
+        assert swapped.replayed
+        assert {row[:2]: row[2] for row in swapped.rows} == {row[:2]: row[2] for row in first.rows}
+
+
+def test_nor_does_it_where_bounds_are_chosen() -> None:
+    with opened(max_rows=None, max_groups=None) as survey:
+        asked = "SELECT a, b, COUNT(*) AS n FROM t GROUP BY GROUPING SETS"
+        first = survey.ask(f"{asked} ((a, b), (a), (b), ())", 1, max_rows="auto", max_groups="auto")
+        again = survey.ask(f"{asked} ((), (b), (b, a), (a))", 1, max_rows="auto", max_groups="auto")
+        assert again.replayed
+        assert {row[:2]: row[2] for row in again.rows} == {row[:2]: row[2] for row in first.rows}
 
 
 def test_a_quote_names_the_levels() -> None:

@@ -59,6 +59,17 @@ def test_a_changed_file_cannot_make_a_strategy_too_cheap() -> None:
     assert Coefficients((matrix,)).moves(Record(), False).squares == (3 << 20) ** 2
 
 
+@pytest.mark.parametrize("entry", [1e30, -5.0, np.nan, np.inf])
+def test_a_changed_file_with_coefficients_of_no_strategy_is_found_again(entry: float) -> None:
+    cache.kept(GRAM, "test", lambda: (np.eye(cache.WORTH), 1.0))
+    (path,) = cache.folder().iterdir()
+    wrong = np.eye(cache.WORTH)
+    wrong[0, 0] = entry
+    np.savez(path, matrix=wrong, number=np.float64(1.0))
+    matrix, _ = cache.kept(GRAM, "test", lambda: (2 * np.eye(cache.WORTH), 1.0))
+    assert matrix[0, 0] == 2
+
+
 def test_without_a_folder_everything_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))

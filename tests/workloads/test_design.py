@@ -136,7 +136,7 @@ def test_a_price_is_needed(given: dict[str, str]) -> None:
         Workload.thresholds(8).design(**given)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("histogram", [[1, 2], [0.5] * 8, [1 << 39] * 8, [[1] * 3] * 3], ids=str)
+@pytest.mark.parametrize("histogram", [[1, 2], [0.5] * 8, [1 << 39] * 8, [-(2**63)] + [0] * 7, [[1] * 3] * 3], ids=str)
 def test_histograms_that_do_not_fit_are_refused(histogram: list[int]) -> None:
     with pytest.raises(ArgumentError, match="Charged: nothing"):
         Workload.thresholds(8).design(epsilon=1).release(np.array(histogram))
@@ -166,3 +166,9 @@ def test_many_small_tables_have_shares_above_zero(sizes: tuple[int, ...], ways: 
     made = Workload.marginals(sizes, ways).design(epsilon=1)
     assert min(made.strategy.shares) > 0
     assert sum(made.strategy.shares) == 1
+
+
+def test_numbers_of_numpy_are_the_same_persons() -> None:
+    """Noise for 100 rows in each of 3 cells: np.int8(3) * np.int8(100) is 44."""
+    small = Workload.thresholds(8).design(epsilon=1, max_groups=np.int8(3), max_rows=np.int8(100))  # type: ignore[arg-type]
+    assert small.noises == Workload.thresholds(8).design(epsilon=1, max_groups=3, max_rows=100).noises

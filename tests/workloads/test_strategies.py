@@ -115,7 +115,10 @@ def test_that_check_can_fail() -> None:
     assert any(gaussian_error(each) < bound for each in strategies(work, True))
 
 
-@pytest.mark.parametrize(("sizes", "ways", "rmse"), [((10,) * 10, 2, 5.9751), ((10,) * 10, 3, 9.3481)])
+ADULT = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)  # values of its 14 columns
+
+
+@pytest.mark.parametrize(("sizes", "ways", "rmse"), [((10,) * 10, 2, 5.9751), ((10,) * 10, 3, 9.3481), (ADULT, 3, 10.6650)])
 def test_marginals_have_the_closed_form(sizes: tuple[int, ...], ways: int, rmse: float) -> None:
     assert gaussian_error(Residuals(Workload.marginals(sizes, ways))) == pytest.approx(rmse, abs=1e-3)
 

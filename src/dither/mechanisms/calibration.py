@@ -148,12 +148,13 @@ def rho_together(epsilon: Fraction, delta: Fraction, shares: tuple[Share, ...]) 
     """Returns the largest rho of seven digits such that all vectors together are (epsilon, delta)-DP, each with the variance
     squares / (2 share rho). At least what the conversion of rho allows; 0 if that allows none."""
     least = largest_rho(epsilon, delta)
-    if not least:
+    if not least or any(each.squares < 2 * each.share * least * LEAST_VARIANCE for each in shares):  # no lemma
         return least
 
     def holds(below: int) -> bool:
         rho = _RHOS.value(top - below)
-        return _bounded(epsilon, delta, [Moves(s.squares, s.moving, s.squares / (2 * s.share * rho)) for s in shares])
+        moves = [Moves(each.squares, each.moving, each.squares / (2 * each.share * rho)) for each in shares]
+        return rho <= least or _bounded(epsilon, delta, moves)
 
     top = _continuous(epsilon, delta)
     return max(least, _RHOS.value(top - search(holds, 0, None)))

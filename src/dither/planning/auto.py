@@ -32,6 +32,7 @@ from dither.exact.numbers import show, show_percent
 from dither.planning import outputs
 from dither.planning.bounds import cap_of
 from dither.planning.contributions import Bin, Classes, histogram, read
+from dither.planning.fitted import fitted_plans
 from dither.planning.left_out import Part, clipped, counts_people, cuts_of_chosen, ends_below, plans, reserved
 from dither.planning.levels import bounded_groups, finest, levels_of, plan_levels
 from dither.planning.outputs import Draw, Noisy
@@ -271,28 +272,30 @@ class Auto:
         """Chooses a candidate from the noisy histogram alone."""
         groups = 1 if self.query.one_group else bounded_groups(self.candidates[0].plans[0])
         people = believed(read(counted, self.classes), self.classes, groups, self.histogram.noises[0].scale)
-        return min(self.candidates, key=lambda each: predicted_error(each.plans[0], people))
+        return min(self.candidates, key=lambda each: _error(each, people))
 
     def write(self, released: Sequence[Noisy]) -> str:
         """Encodes the answer with the bounds chosen, so that nothing is ever chosen again."""
         counted, bounds, *answer = released
-        first, rest = self._orders(bounds)
-        return encode_noisy(
-            [first.stored(counted), bounds, *(order.stored(each) for order, each in zip(rest, answer, strict=True))]
-        )
+        first, rest, places = self._orders(bounds)
+        stored = [order.stored(each) for order, each in zip(rest, answer, strict=True)]
+        return encode_noisy([first.stored(counted), bounds, *(stored[place] for place in places)])
 
     def read(self, stored: str) -> tuple[Noisy, ...]:
         counted, bounds, *answer = decode_noisy(stored)
-        first, rest = self._orders(bounds)
-        return first.planned(counted), bounds, *(order.planned(each) for order, each in zip(rest, answer, strict=True))
+        first, rest, places = self._orders(bounds)
+        own = (answer[places.index(place)] for place in range(len(places)))
+        return first.planned(counted), bounds, *(order.planned(each) for order, each in zip(rest, own, strict=True))
 
-    def _orders(self, bounds: Noisy) -> tuple[Order, tuple[Order, ...]]:
-        """Returns the order of the histogram, and those of the chosen candidate's plan and of those beside it."""
+    def _orders(self, bounds: Noisy) -> tuple[Order, tuple[Order, ...], list[int]]:
+        """Returns the order of the histogram, those of the chosen candidate's plans and of those beside it, and the places of
+        these plans in the order of the text."""
         first, *rest = self._identity.orders
-        beside, own = rest[: len(self.beside)], rest[len(self.beside) :]
-        size = self.candidates[0].size
-        place = self._place(bounds) * size
-        return first, (*own[place : place + size], *beside)
+        before, size = 1 + len(self.beside), self.candidates[0].size
+        start = before + self._place(bounds) * size
+        own = sorted(range(size), key=lambda place: self._identity.plans.index(start + place))
+        orders = (*rest[start - 1 : start - 1 + size], *rest[: len(self.beside)])
+        return first, orders, [*own, *range(size, len(orders))]
 
     def _place(self, bounds: Noisy) -> int:
         """Returns the place of the candidate with the bounds that were released."""
@@ -365,6 +368,15 @@ def _middles(ends: tuple[int, ...], last: int | None) -> list[float]:
     """
     whole = (0, *ends, last or (2 * ends[-1] if ends else 1))
     return [(low + 1 + high) / 2 for low, high in itertools.pairwise(whole)]
+
+
+def _error(candidate: Batch, people: Sequence[Kind]) -> tuple[float, float]:
+    """Returns the mean predicted error of a candidate's plans: one, or one for each grouping set."""
+    own = candidate.plans[: candidate.own]
+    if candidate.levels is not None and candidate.levels.fitted:
+        own = fitted_plans(own)
+    each = [predicted_error(plan, people) for plan in own]
+    return sum(error for error, _ in each) / len(each), sum(noise for _, noise in each) / len(each)
 
 
 def predicted_error(candidate: Plan, people: Sequence[Kind]) -> tuple[float, float]:

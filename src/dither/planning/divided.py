@@ -22,6 +22,7 @@ from dither.planning.price import Price, choose, gaussian_together, shares
 from dither.planning.releases.base import Noise
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import Approx, Loss, Pure
+from dither.query.show import show_expression
 from dither.workloads.combined import COARSE, best_shares, variance, versions
 from dither.workloads.residuals import in_shares
 
@@ -84,9 +85,19 @@ def _gaussian(fine: Plan, sets: Sequence[Axes], price: Price) -> list[Level]:
 
 
 def _best(fine: Plan, sets: Sequence[Axes], costs: Sequence[float], *, gaussian: bool) -> tuple[Fraction, ...]:
-    """Returns the best shares. `costs`: the variance of each table at a price of 1."""
-    weights = {each: 1 / math.prod(fine.sizes[axis] for axis in each) for each in sets}  # every set counts the same
-    return in_shares(best_shares(fine.sizes, sets, costs, weights, gaussian), COARSE)
+    """Returns the best shares. `costs`: the variance of each table at a price of 1.
+
+    They are computed in one order of keys and sets, so that they do not depend on how the question orders them.
+    """
+    shown = [show_expression(key.expression) for key in fine.work.keys]
+    keys = sorted(range(len(shown)), key=lambda key: shown[key])
+    sizes = tuple(fine.sizes[key] for key in keys)
+    own = [tuple(sorted(keys.index(key) for key in each)) for each in sets]
+    places = sorted(range(len(own)), key=lambda place: own[place])
+    weights = {each: 1 / math.prod(sizes[axis] for axis in each) for each in own}  # every set counts the same
+    found = best_shares(sizes, [own[i] for i in places], [costs[i] for i in places], weights, gaussian)
+    parts = in_shares(found, COARSE)
+    return tuple(parts[places.index(place)] for place in range(len(places)))
 
 
 def _error(fine: Plan, sets: Sequence[Axes], levels: Sequence[Level]) -> float:

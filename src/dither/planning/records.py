@@ -140,18 +140,23 @@ class Order:
 
 @dataclass(frozen=True)
 class Identity:
-    """The text of plans that run together, and the order of their stored answer."""
+    """The text of plans that run together, and the order of their stored answer. `plans`: their places, in the order of the
+    text."""
 
     text: str
     orders: tuple[Order, ...]
+    plans: tuple[int, ...]
 
     def write(self, released: Sequence[Noisy]) -> str:
         """Encodes the stored answer: the same text for all questions that share the identity."""
-        return encode_noisy([order.stored(noisy) for order, noisy in zip(self.orders, released, strict=True)])
+        stored = [order.stored(noisy) for order, noisy in zip(self.orders, released, strict=True)]
+        return encode_noisy([stored[place] for place in self.plans])
 
     def read(self, stored: str) -> tuple[Noisy, ...]:
         """Decodes a stored answer into the order of these plans."""
-        return tuple(order.planned(noisy) for order, noisy in zip(self.orders, decode_noisy(stored), strict=True))
+        noisy = decode_noisy(stored)
+        own = (noisy[place] for place in _inverse(self.plans))
+        return tuple(order.planned(each) for order, each in zip(self.orders, own, strict=True))
 
 
 @dataclass(frozen=True)
@@ -201,7 +206,12 @@ def _expressions(value: Any) -> Iterator[Expression]:
 
 
 def identity(plans: Sequence[Plan], purpose: str = "answer") -> Identity:
-    """Returns the identity of plans that run together, for a purpose: an answer, or a proposal of bounds."""
+    """Returns the identity of plans that run together, for a purpose: an answer, or a proposal of bounds.
+
+    Grouping sets are sorted by their texts, and each states the price of all: their order does not matter.
+    """
+    sets = [plan for plan in plans if plan.level is not None]
+    whole = sum((plan.price.epsilon for plan in sets), Fraction(0)), sum((plan.price.delta for plan in sets), Fraction(0))
     parts, orders = [], []
     for plan in plans:
         forms = Forms.of(plan)
@@ -209,8 +219,13 @@ def identity(plans: Sequence[Plan], purpose: str = "answer") -> Identity:
         releases = [_release(noise, forms) for noise in plan.noises]
         order = Order(_sorted(keys), _sorted(releases))
         parts.append(_part(plan, forms, [keys[i] for i in order.keys], [releases[i] for i in order.releases], order))
+        if plan.level is not None:
+            parts[-1]["price"] = {"epsilon": encode(whole[0]), "delta": encode(whole[1])}
         orders.append(order if plan.level is None else Order(_sorted([keys[i] for i in plan.level]), order.releases))
-    return Identity(_json({"format": FORMAT, "purpose": purpose, "parts": parts}), tuple(orders))
+    rest = [place for place, plan in enumerate(plans) if plan.level is None]
+    places = sorted(set(range(len(plans))) - set(rest), key=lambda place: _json(parts[place])) + rest
+    text = _json({"format": FORMAT, "purpose": purpose, "parts": [parts[place] for place in places]})
+    return Identity(text, tuple(orders), tuple(places))
 
 
 def encode_identities(texts: Sequence[str]) -> str:

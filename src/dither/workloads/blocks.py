@@ -57,8 +57,8 @@ class Person:
     rows: int
 
     def __post_init__(self) -> None:
-        whole(self.groups, "max_groups", least=1)
-        whole(self.rows, "max_rows", least=1)
+        object.__setattr__(self, "groups", whole(self.groups, "max_groups", least=1))  # no numpy number: those overflow
+        object.__setattr__(self, "rows", whole(self.rows, "max_rows", least=1))
 
     def __str__(self) -> str:
         return f"one person in at most {self.groups} cells, with at most {self.rows} rows in each"

@@ -119,7 +119,7 @@ class Design:
         cells = self.workload.checked(histogram)
         if cells.dtype.kind not in "iu":
             raise ArgumentError("A histogram must have whole numbers.", fix="count records: use an integer array.")
-        if int(np.abs(cells).sum(dtype=float)) > MOST_ROWS:
+        if float(np.abs(cells.astype(float)).sum()) > MOST_ROWS:  # |-2^63| does not fit into 64 bits
             raise ArgumentError("A histogram has at most 2^40 records.", fix="count fewer.")
         exact = self.strategy.measure(cells.astype(np.int64))
         return self.released([_noisy(each, noise) for each, noise in zip(exact, self.noises, strict=True)])

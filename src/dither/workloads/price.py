@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dither.errors import ArgumentError
-from dither.exact.numbers import Number, between, positive
+from dither.exact.numbers import Number, between
 from dither.privacy.losses import ZCDP, Approx, Loss, Pure
+
+LEAST, MOST = Fraction(1, 10**12), Fraction(10**12)  # of epsilon and rho: mechanisms draw no noise beyond
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,9 @@ class Price:
         if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
             raise ArgumentError("A workload needs a price.", fix="give epsilon, or epsilon with delta, or rho.")
         return cls(
-            None if epsilon is None else positive(epsilon, "epsilon"),
+            None if epsilon is None else between(epsilon, "epsilon", LEAST, MOST),
             None if delta is None else between(delta, "delta", 0, 1, open_low=True, open_high=True),
-            None if rho is None else positive(rho, "rho"),
+            None if rho is None else between(rho, "rho", LEAST, MOST),
         )
 
     @property

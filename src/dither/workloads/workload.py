@@ -233,9 +233,10 @@ class Workload:
         """
         from dither.workloads.design import design  # loads scipy
 
-        return design(
-            self, Price.of(epsilon, delta, rho), neighbours or AddRemove(), unit_of(max_groups=max_groups, max_rows=max_rows)
-        )
+        relation = AddRemove() if neighbours is None else neighbours
+        if not isinstance(relation, AddRemove | Replace):
+            raise ArgumentError("neighbours must be AddRemove() or Replace().", fix="leave it out, or give one of these.")
+        return design(self, Price.of(epsilon, delta, rho), relation, unit_of(max_groups=max_groups, max_rows=max_rows))
 
     def compare(self, *, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None) -> Comparison:
         """Compares the ways to ask: one by one, as one vector, as a histogram, and by the best strategy. It reads no data."""
@@ -245,7 +246,10 @@ class Workload:
 
     def checked(self, histogram: Cells) -> Cells:
         """Returns a histogram in the shape of the domain. Refuses any other number of cells."""
-        cells = np.asarray(histogram)
+        try:
+            cells = np.asarray(histogram)
+        except ValueError:  # rows of different lengths
+            raise ArgumentError("A histogram must be an array.", fix="count records into the cells of the domain.") from None
         if cells.size != self.cells:
             raise ArgumentError(
                 f"The histogram must have {_show(self.shape)} cells, and it has {_show(cells.shape)}.",

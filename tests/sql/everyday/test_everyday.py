@@ -33,6 +33,8 @@ def closing() -> Iterator[None]:
     yield
     for curator in OPEN:
         curator.close()
+    OPEN.clear()
+    opened.cache_clear()  # a worker may come back to this file
 
 
 OPEN: list[dt.Curator] = []

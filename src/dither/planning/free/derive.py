@@ -255,7 +255,7 @@ class _Builder:
 
     def _adds_up(self, source: Source) -> bool:
         """Whether people add up over the groups of a source: each is in one group, or nothing is added."""
-        alone = source.most == 1 and source.part.keys == source.part.bounded
+        alone = source.most == 1 and source.part.keys == source.part.finest
         return alone or in_one_group(self.want.asked, source.part)
 
     def _estimates(self, terms: Sequence[Term]) -> list[Estimate]:
@@ -344,7 +344,7 @@ def _derived(want: Wanted, used: tuple[Source, ...], readings: tuple[Reading, ..
 def _open_keys(want: Wanted, part: StoredPart) -> Iterator[str]:
     """Yields the earlier keys that rows may have other values of: these rows are in no group, so in no sum of groups."""
     free = {name: replace(known, low=None, high=None, values=None) for name, known in want.asked.scope.items()}
-    for key, known in zip(part.keys, part.known, strict=True):
+    for key, known in zip(part.finest, part.declared, strict=True):
         if not columns(key) <= set(free):
             yield want.shown(key)
             continue
@@ -359,12 +359,12 @@ def _cut(want: Wanted, part: StoredPart) -> str:
     """Says how units were bounded in the earlier groups."""
     rows = sorted({release.sums.max_rows for release in part.releases})[-1]
     each = f"at most {'1 row' if rows == 1 else f'{rows} rows worth'} in each group".replace("rows worth", "rows' worth")
-    if not part.bounded:
+    if not part.finest:
         return f"each person counts {each.removesuffix(' in each group')}"
-    by = ", ".join(map(want.shown, part.bounded))
+    by = ", ".join(map(want.shown, part.finest))
     most = part.max_groups or part.all_groups
     within_groups = "" if in_one_group(want.asked, part) or most >= part.all_groups else f", in at most {most} of them"
-    alone = want.asked.keys == part.keys == part.bounded
+    alone = want.asked.keys == part.keys == part.finest
     return f"each person counts {each} by {by}{within_groups}" + (
         "" if alone else "; asked alone, the bounds would be on its own groups"
     )

@@ -78,7 +78,7 @@ def serving(asked: Asked, part: StoredPart) -> Slots | None:
 def _picks_missing(condition: Expression, part: StoredPart, scope: Mapping[str, Facts]) -> bool:
     """Whether a condition may be true for rows that have no earlier group, because a key of theirs is NULL."""
     used = columns(condition)
-    for key, known_values in zip(part.keys, part.known, strict=True):
+    for key, known_values in zip(part.finest, part.declared, strict=True):
         own = columns(key)
         if None in known_values or not used & own or not known(key, scope).nullable:
             continue
@@ -90,7 +90,7 @@ def _picks_missing(condition: Expression, part: StoredPart, scope: Mapping[str, 
 def _holds_all(asked: Asked, part: StoredPart) -> bool:
     """Whether every row that is asked about has an earlier group, rows with NULL or other values than declared aside: a key
     such as CASE WHEN region = 'north' THEN 'n' END leaves out rows whose columns are as declared."""
-    for key, known_values in zip(part.keys, part.known, strict=True):
+    for key, known_values in zip(part.finest, part.declared, strict=True):
         read = columns(key)
         if None in known_values or not read <= set(asked.scope):
             continue
@@ -125,7 +125,7 @@ def bounded_alike(asked: Asked, part: StoredPart) -> bool:
 
 def in_one_group(asked: Asked, part: StoredPart) -> bool:
     """Whether each unit is in one of the groups that were bounded, whatever the bounds."""
-    return not asked.can_cut or all(columns(key) <= asked.per_unit for key in part.bounded)
+    return not asked.can_cut or all(columns(key) <= asked.per_unit for key in part.finest)
 
 
 def _follows(wanted: Expression, part: StoredPart, scope: Mapping[str, Facts]) -> Follows | None:

@@ -117,8 +117,9 @@ class StoredRelease:
 class StoredPart:
     """One part of a stored answer. `entry`: of the answer in the ledger; `place`: of the part in the answer.
 
-    `keys` and `known` are those of its groups. Bounds were applied to the groups by `bounded`, which are finer for a total of
-    grouping sets: at most `max_groups` of `all_groups`. `truth`: what was bounded, as text.
+    `keys` and `known` are those of its groups. A total of grouping sets adds up finer groups, by the keys `finest` with the
+    values `declared`: a row without a finest group is in no total. For others these are `keys` and `known`. Bounds were applied
+    to the finest groups: at most `max_groups` of `all_groups`. `truth`: what was bounded, as text.
     """
 
     entry: int
@@ -127,9 +128,9 @@ class StoredPart:
     unit: str | None
     keys: tuple[Expression, ...]
     known: tuple[tuple[Key, ...], ...]
-    bounded: tuple[Expression, ...]
+    finest: tuple[Expression, ...]
+    declared: tuple[tuple[Key, ...], ...]
     max_groups: int | None
-    all_groups: int
     releases: tuple[StoredRelease, ...]
     truth: str
 
@@ -137,6 +138,11 @@ class StoredPart:
     def groups(self) -> list[tuple[Key, ...]]:
         """Its groups, in the order of the stored numbers."""
         return combinations(self.known)
+
+    @property
+    def all_groups(self) -> int:
+        """How many groups there are by all keys."""
+        return math.prod(map(len, self.declared))
 
 
 def parts_of(entry: int, plan: str) -> Iterator[StoredPart]:
@@ -183,8 +189,7 @@ def _read(part: Any) -> tuple[Any, ...] | None:
         return None
     own, values = tuple(keys[place] for place in level), tuple(known[place] for place in level)
     truth = text_of([part[name] for name in ("source", "unit", "keys", "known", "max_groups")])
-    groups = math.prod(map(len, known))
-    return rows, part["unit"], own, values, keys, part["max_groups"], groups, releases, truth
+    return rows, part["unit"], own, values, keys, known, part["max_groups"], releases, truth
 
 
 def _releases(encoded: Sequence[Any]) -> Iterator[StoredRelease]:
