@@ -101,6 +101,16 @@ def test_an_array_gives_what_its_parts_give_from_the_same_noise(price: dict[str,
     assert state == last
 
 
+@pytest.mark.parametrize("price", PRICES)
+@pytest.mark.parametrize("horizon", [400, None])
+def test_the_noise_does_not_depend_on_the_numbers(price: dict[str, Any], horizon: int | None) -> None:
+    released = []
+    for numbers in (np.zeros(400, dtype=int), np.resize(NUMBERS, 400)):
+        with replay.stream(b"same"):
+            released.append(dt.RunningSum(horizon, **price).feed(numbers))
+    assert (released[1] - released[0]).tolist() == np.cumsum(np.resize(NUMBERS, 400)).tolist()
+
+
 def one_by_one(running: dt.RunningSum, steps: int, resumed: int | None = None) -> list[int]:
     found = []
     for step in range(steps):
@@ -118,6 +128,17 @@ def test_resuming_draws_nothing_again(price: dict[str, Any], horizon: int | None
         straight = one_by_one(dt.RunningSum(horizon, **price), 80)
     with replay.stream(b"same"):
         assert one_by_one(dt.RunningSum(horizon, **price), 80, resumed) == straight
+
+
+@pytest.mark.parametrize("price", PRICES)
+def test_a_stream_that_has_ended_resumes_and_takes_no_more(price: dict[str, Any]) -> None:
+    running = dt.RunningSum(5, **price)
+    running.feed([1] * 5)
+    again = dt.RunningSum.resume(running.state())
+    assert again.feed([]).tolist() == []
+    for use in (lambda: again.feed(1), again.margin):
+        with pytest.raises(dt.ArgumentError):
+            use()
 
 
 def test_that_a_state_without_its_noise_would_be_noticed() -> None:
@@ -243,6 +264,7 @@ def test_it_does_not_show_what_is_secret() -> None:
         {"segment": -3},
         {"segment": 1},
         {"segment": 10**30},
+        {"begun": 64, "step": 64},
         {"terms": {"horizon": 5}},
         {"total": 1.5},
     ],

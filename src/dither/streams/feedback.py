@@ -155,7 +155,8 @@ class Feedback:
         return math.ceil(one * (self.contributions**2 if self.parts else 1))
 
     def _checked(self) -> Feedback:
-        least = self.squares / (2 * LARGEST_VARIANCE)
+        room = 4 if self.parts else 1  # longer segments move further
+        least = room * self.squares / (2 * LARGEST_VARIANCE)
         if self.rho < least:
             raise ArgumentError(
                 f"rho must be at least {float(least):.3g} for this running sum, and it is {show(self.rho)}.",

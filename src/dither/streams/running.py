@@ -27,11 +27,10 @@ from dither.mechanisms.base import check_confidence, refuse_masked
 from dither.privacy.losses import Loss
 from dither.process import Origin
 from dither.streams.feedback import Feedback
-from dither.streams.terms import Design, Terms
+from dither.streams.terms import MOST_SEGMENTS, Design, Terms
 
 WIDEST = 1 << 40  # a number beyond it counts as this
 FORMAT = 1
-MOST_SEGMENTS = 40
 Floats = NDArray[np.float64]
 
 
@@ -152,11 +151,9 @@ class RunningSum:
     def margins(self, confidence: Number = "0.95", steps: int | None = None) -> Integers:
         """Returns the margin of each sum up to `steps` (the horizon, or without one the steps so far). Each holds alone."""
         sure = check_confidence(confidence)
-        count = (
-            (self.step if self.terms.horizon is None else self.terms.horizon)
-            if steps is None
-            else whole(steps, "steps", least=0)
-        )
+        if steps is None:
+            steps = self.step if self.terms.horizon is None else self.terms.horizon
+        count = whole(steps, "steps", least=0)
         if count > self.terms.steps:
             raise ArgumentError(f"This running sum has at most {self.terms.steps} steps.", fix="ask for fewer.")
         deviations, off = self._errors(count)
@@ -237,13 +234,12 @@ class RunningSum:
 
     def _fits(self, now: _State, design: Any) -> bool:
         """Returns whether a state can be one of this running sum, with the same noise."""
-        if not (
-            0 <= now.segment <= MOST_SEGMENTS and self.terms.before(now.segment) + now.begun == now.step <= self.terms.steps
-        ):
+        if not 0 <= now.segment <= MOST_SEGMENTS or self.terms.before(now.segment) + now.begun != now.step:
             return False
         here = self.terms.segment(now.segment)
-        same = json.loads(json.dumps(here.record())) == design
-        return same and 0 <= now.begun <= here.horizon and len(now.noise) == len(here.first)
+        ended = now.begun == here.horizon and now.step == self.terms.steps
+        right = (0 <= now.begun < here.horizon and now.step <= self.terms.steps) or ended
+        return right and len(now.noise) == len(here.first) and json.loads(json.dumps(here.record())) == design
 
     def save(self, path: str | PathLike[str], key: bytes | str | PathLike[str]) -> Path:
         """Writes the state to a new file, encrypted and authenticated, and ends this object: continue with `load`.

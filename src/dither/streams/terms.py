@@ -24,6 +24,7 @@ from dither.streams.tree import Tree
 
 FIRST = 64  # steps of the first segment
 GROWTH = 2  # bits: each segment is four times as long as the one before
+MOST_SEGMENTS = 40  # more than there can be
 MOST_STEPS = 1 << 22  # without a horizon
 MOST_LARGEST = 1 << 40
 
@@ -62,7 +63,7 @@ class Terms:
             _at_most(largest, "largest", MOST_LARGEST),
         )
         made.loss()
-        made.segment(0)
+        made.segment(0 if horizon is not None or made.gaussian else MOST_SEGMENTS)  # a long tree needs more noise
         return made
 
     @property
