@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import dither as dt
 from dither.exact import replay
+from dither.ledger.files import draft_of
 from dither.ledger.receipts import Key
 from dither.streams import sealed
 
@@ -86,6 +88,28 @@ def test_what_is_no_file_is_left_as_it_is(tmp_path: Path) -> None:
         with pytest.raises(dt.DitherError, match="loaded"):
             dt.RunningSum.load(tmp_path / name, KEY)
     assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_process_that_dies_while_it_loads_leaves_one_file(tmp_path: Path) -> None:
+    path = begun().save(tmp_path / "visits.state", KEY)
+    child = os.fork()
+    if not child:
+        with sealed.taken(path):
+            os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    with pytest.raises(dt.DitherError, match="loaded once"):
+        dt.RunningSum.load(path, KEY)
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith("visits.state.taken-")
+    left.rename(path)
+    assert dt.RunningSum.load(path, KEY).step == 10
+
+
+def test_a_draft_that_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    path = begun().save(tmp_path / "visits.state", KEY)
+    draft_of(path).hardlink_to(path)
+    assert dt.RunningSum.load(path, KEY).step == 10
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_copy_of_the_file_is_not_noticed(tmp_path: Path) -> None:
