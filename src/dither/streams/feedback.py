@@ -7,9 +7,9 @@ At step t, from independent discrete Gaussian noise z_t of variance v:
     b_i <- floor(D_i b_i / 2^F) + 2^E n_t                           the buffers, which have E bits after the point
     o_t = s x_t + n_t,     released: (o_1 + ... + o_t) / s
 
-x_t is the whole number of the step, s whole, d_i = D_i / 2^F and w_i = W_i / 2^F are the buffers' decays and weights, and c_0 =
-1, c_k = sum of w_i d_i^(k-1). Without rounding, n would be z divided by c(x), and the errors of later steps take earlier ones
-back: the noise of the t-th sum grows with log t, not with the root of t.
+x_t is the whole number of the step and s a whole number. d_i = D_i / 2^F and w_i = W_i / 2^F are decays and weights of the
+buffers; c_0 = 1 and c_k = sum of w_i d_i^(k-1). Without rounding, n would be z divided by c(x): later steps take earlier noise
+back, so that the noise of the t-th sum grows with log t, not with the root of t.
 
 Why it is private. All n_t are whole and z_t = n_t + R_t(n_1 ... n_{t-1}), so Pr[o | x] is the product over t of
 Pr[z_t = o_t - s x_t + R_t(o - s x)], R_t and the buffers being fixed functions of earlier n. Take two streams and the *same*
@@ -29,11 +29,11 @@ bound. So streams may be chosen adaptively, and
 
     rho <= ((s L)^2 + sum over 0 < t < n of (a_t + slack)^2) / 2v
 
-Which k steps are worst? c >= 0 and does not rise, so the product of the columns of steps p < q, sum of c_u c_(u+q-p) over u < n
-- q, falls with q and with q - p, and so does the sum of a column with its start. Sorted, the i-th changed step is at least i
-and any two are at least as far apart as in 0, 1, ..., k-1: adjacent steps at the start are worst, and are what is added up.
-`parts`: with several segments, m steps of one may cost at most the share m / k; k^2 times one column ensures it: m^2 <= (m / k)
-k^2.
+Which k steps are worst? c is not negative and does not rise. So the product of the columns of steps p < q, which is the sum of
+c_u c_(u+q-p) over u < n - q, falls with q and with q - p; the sum of one column falls with its start. Sorted, the i-th changed
+step is at least i, and any two are at least as far apart as in 0, 1, ..., k-1. So adjacent steps at the start are the worst,
+and `squares` adds these up. With several segments (`parts`), m steps of one must cost at most the share m / k of the price: k^2
+times one column is enough, because m^2 <= (m / k) k^2.
 
 The price *without* slack is wrong: tests/streams/test_feedback.py has a stream that exceeds it. Everything here is computed in
 whole numbers, coefficients rounded up, from the very decays and weights of the recurrence. Floats only describe margins.
