@@ -251,6 +251,11 @@ def mechanisms() -> Iterator[Right]:
         yield from _methods(kind(**given))
     yield Right("Gaussian(scale)", dt.Gaussian, {"sensitivity": 1, "scale": 5})
     yield Right("Gaussian(rho)", dt.Gaussian, {"sensitivity": dt.L2(1, 2), "rho": 1, "grid": 1})
+    coins = dt.Geometric(epsilon=1, sensitivity=1).sampled("1/2")
+    yield Right("Geometric.sampled", dt.Geometric(epsilon=1, sensitivity=1).sampled, {"q": "1/2", "neighbours": dt.Replace(4)})
+    yield Right("Sampled.release", coins.release, {"exact": [1, 0, 1]})
+    yield Right("Sampled.law", coins.law, {"exact": [1, 0, 1]})
+    yield Right("Sampled.estimate", coins.estimate, {"released": 7})
     yield Right("RandomizedResponse(p)", dt.RandomizedResponse, {"p": "0.9"})
     for each in (dt.Geometric, dt.Laplace, dt.Gaussian, dt.Exponential, dt.NoisyMax, dt.SparseVector, dt.TruncatedGeometric):
         rest = {name: it for name, it in made[each].items() if name not in ("epsilon", "delta")}

@@ -7,6 +7,7 @@ Rule: noise and its price are computed in the same file.
     selection   reads scores; for the mechanisms that choose    geometric, laplace, gaussian, truncated: noise on numbers
     calibration how much Gaussian noise vectors need
     exponential, permute_and_flip, noisy_max: choose a candidate    randomized_response, sparse_vector, threshold
+    sampled     a mechanism on a secret sample of the units
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dither.mechanisms.noisy_max import NoisyMax
 from dither.mechanisms.norms import L1, L2, PerCoordinate
 from dither.mechanisms.permute_and_flip import PermuteAndFlip
 from dither.mechanisms.randomized_response import RandomizedResponse
+from dither.mechanisms.sampled import Sampled
 from dither.mechanisms.sparse_vector import Session, SparseVector
 from dither.mechanisms.threshold import Threshold
 from dither.mechanisms.truncated import TruncatedGeometric
@@ -37,6 +39,7 @@ __all__ = [
     "PerCoordinate",
     "PermuteAndFlip",
     "RandomizedResponse",
+    "Sampled",
     "Session",
     "SparseVector",
     "Threshold",

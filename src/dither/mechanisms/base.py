@@ -7,6 +7,7 @@
     law(exact)          the exact distribution of the release, on whole numbers
     outcome(k)          what `release` returns when the law's value is k (a grid multiple, a label, ...)
     margin(confidence)  how far the answer may be off
+    sampled(q)          the same on a secret sample of the units, at a smaller price
     record()            its tag and exact parameters, in plain values, for ledgers and receipts
     words(on, who)      a line of a plan: the noise, what it is on, how far one unit moves that, the price
 
@@ -41,7 +42,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,10 @@ from dither.exact.numbers import Number, between, show
 from dither.exact.numbers import whole as _whole
 from dither.mechanisms.norms import Norm
 from dither.privacy.losses import ZCDP, Curve, Loss
+from dither.privacy.neighbours import Neighbours
+
+if TYPE_CHECKING:
+    from dither.mechanisms.sampled import Sampled
 
 Whole = int | NDArray[np.integer[Any]]
 Answer = int | float | Fraction | Decimal | NDArray[Any]
@@ -313,6 +318,15 @@ class Mechanism(ABC):
     @abstractmethod
     def margin(self, confidence: Number) -> int | Fraction:
         """Returns how far the release may be off, with at least this confidence."""
+
+    def sampled(self, q: Number, neighbours: Neighbours | None = None) -> Sampled:
+        """Returns this mechanism on a secret sample of the units, at a smaller price: `release` takes an entry per unit.
+
+        Each unit is sampled with probability q (add/remove, the default), or q n of n units are (`Replace(n)`).
+        """
+        from dither.mechanisms.sampled import sampled  # which needs the mechanisms themselves
+
+        return sampled(self, q, neighbours)
 
     def record(self) -> dict[str, Any]:
         """Returns the tag and the parameters, from which the mechanism can be rebuilt."""
