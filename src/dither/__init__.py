@@ -41,8 +41,10 @@ if TYPE_CHECKING:
         PermuteAndFlip,
         RandomizedResponse,
         SparseVector,
+        Structured,
         Threshold,
         TruncatedGeometric,
+        spaces,
     )
     from dither.privacy import guarantees, parts, sensitivity
     from dither.privacy.composition import parallel, postprocess
@@ -105,6 +107,7 @@ __all__ = [
     "Rows",
     "RunningSum",
     "SparseVector",
+    "Structured",
     "Table",
     "Threshold",
     "TruncatedGeometric",
@@ -127,6 +130,7 @@ __all__ = [
     "postprocess",
     "quantile",
     "sensitivity",
+    "spaces",
     "stddev",
     "sum_",
     "total",
@@ -162,8 +166,10 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "PermuteAndFlip",
         "RandomizedResponse",
         "SparseVector",
+        "Structured",
         "Threshold",
         "TruncatedGeometric",
+        "spaces",
     ),
     "dither.privacy": ("guarantees", "parts", "sensitivity"),
     "dither.privacy.composition": ("parallel", "postprocess"),

@@ -17,7 +17,7 @@ EXAMPLES = [example for kind in KINDS for example in kind.examples()]
 # The closed table. A tag is never changed: it is in ledgers and receipts that people keep.
 TAGS = {
     *("Geometric", "TruncatedGeometric", "Laplace", "Gaussian", "Threshold", "RandomizedResponse", "SparseVector"),
-    *("Exponential", "PermuteAndFlip", "NoisyMax", "Sampled"),
+    *("Exponential", "PermuteAndFlip", "NoisyMax", "Sampled", "Structured"),
 }
 
 

@@ -7,6 +7,7 @@ Rule: noise and its price are computed in the same file.
     selection   reads scores; for the mechanisms that choose    geometric, laplace, gaussian, truncated: noise on numbers
     calibration how much Gaussian noise vectors need
     exponential, permute_and_flip, noisy_max: choose a candidate    randomized_response, sparse_vector, threshold
+    structured  chooses an output of spaces/, which cannot be listed
     sampled     a mechanism on a secret sample of the units
 """
 
@@ -22,7 +23,9 @@ from dither.mechanisms.norms import L1, L2, PerCoordinate
 from dither.mechanisms.permute_and_flip import PermuteAndFlip
 from dither.mechanisms.randomized_response import RandomizedResponse
 from dither.mechanisms.sampled import Sampled
+from dither.mechanisms.spaces import Intervals, Orders, Paths, SpanningTrees, Subsets, TopK
 from dither.mechanisms.sparse_vector import Session, SparseVector
+from dither.mechanisms.structured import Structured
 from dither.mechanisms.threshold import Threshold
 from dither.mechanisms.truncated import TruncatedGeometric
 
@@ -33,16 +36,23 @@ __all__ = [
     "Exponential",
     "Gaussian",
     "Geometric",
+    "Intervals",
     "Laplace",
     "Mechanism",
     "NoisyMax",
+    "Orders",
+    "Paths",
     "PerCoordinate",
     "PermuteAndFlip",
     "RandomizedResponse",
     "Sampled",
     "Session",
+    "SpanningTrees",
     "SparseVector",
+    "Structured",
+    "Subsets",
     "Threshold",
+    "TopK",
     "TruncatedGeometric",
     "registry",
 ]

@@ -28,6 +28,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
+from flint import arb
 from numpy.typing import NDArray
 
 from dither.errors import ArgumentError, Fix, Python
@@ -271,7 +272,11 @@ def amplified(epsilon: Fraction, q: Fraction) -> Fraction:
     >>> amplified(Fraction(1), Fraction(1)), float(amplified(Fraction(1), Fraction(1, 2)))
     (Fraction(1, 1), 0.6201145069582775)
     """
-    return epsilon if q == 1 else min(epsilon, above(lambda: (1 + ball(q) * (exp(epsilon) - 1)).log()))
+
+    def real() -> arb:
+        return (1 + ball(q) * (exp(epsilon) - 1)).log()
+
+    return epsilon if q == 1 else min(epsilon, above(real))
 
 
 def _samplable(mechanism: Mechanism, n: int | None) -> Mechanism:

@@ -83,7 +83,7 @@ def check(example: Example, claimed: Loss | None = None) -> Verdict:
 
 _PARTS = (
     *("epsilon", "delta", "rho", "scale", "p", "sensitivity", "grid", "n", "categories"),
-    *("rule", "keys_per_unit", "threshold", "cutoff", "monotone", "q"),
+    *("rule", "keys_per_unit", "threshold", "cutoff", "monotone", "q", "space"),
 )
 
 
