@@ -13,7 +13,8 @@ which has 2^n sets. Up to 10 items they are balls. Beyond, log f is computed in 
     err <= n (A 2^-50 + 2^-46)        A = the largest size of any exponent or log f
 
 (each of n levels rounds an exponent and a sum of at most n positive terms a few times); if 8 err < 2^-31, floats decide a
-choice unless a uniform real is within 2^-30 of an edge. Otherwise balls decide, at any size, which takes minutes for 20 items (105 s).
+choice unless a uniform real is within 2^-30 of an edge. Otherwise balls decide, at any size,
+which takes about two minutes for 20 items.
 """
 
 from __future__ import annotations

@@ -97,9 +97,8 @@ class SpanningTrees(Space):
         for place, (tail, head) in enumerate(self._ends):
             if parts[tail] == parts[head]:  # it would close a cycle
                 continue
-            if (
-                not self._connected(parts, place + 1) or choose(self._ways(values, rate, parts, place)) == 0
-            ):  # no tree without it
+            needed = not self._connected(parts, place + 1)  # no tree is left without it
+            if needed or choose(self._ways(powers, parts, place)) == 0:
                 taken.append(place)
                 parts = _joined(parts, (tail, head))
         return tuple(taken)
