@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -201,6 +201,16 @@ PARTS: dict[Any, dict[str, Any]] = {
 }
 
 
+SPACES: list[tuple[Any, Any]] = [
+    (dt.spaces.Subsets(items=3, k=2), [1, 2, 3]),
+    (dt.spaces.Intervals(cells=2), [1, 2]),
+    (dt.spaces.Paths((("a", "b"), ("b", "c")), "a", "c"), [1, 2]),
+    (dt.spaces.SpanningTrees(((0, 1), (1, 2), (0, 2))), [1, 2, 3]),
+    (dt.spaces.TopK(items=3, k=2), [1, 2, 3]),
+    (dt.spaces.Orders(items=2), [[0, 1], [0, 0]]),
+]
+
+
 def meanings() -> Iterator[Right]:
     noise = dt.Geometric(epsilon=1, sensitivity=1)
     yield Right("verify", dt.verify, {"mechanism": noise, "pairs": [(1, 2)], "claimed": 1})
@@ -227,6 +237,12 @@ def meanings() -> Iterator[Right]:
     yield Right("sensitivity.thresholds", moved.thresholds, {"points": 5, "neighbours": dt.AddRemove()})
     given = {"ranges": [(0, 9)], "neighbours": dt.AddRemove(), "at_least": 5}
     yield Right("sensitivity.attribute_means", moved.attribute_means, given)
+    given = {"low": 0, "high": 9, "n": 50, "epsilon": 1, "neighbours": dt.AddRemove()}
+    yield Right("sensitivity.compare", moved.compare, given)
+    yield Right("Usefulness[name]", moved.compare(0, 9, 50).__getitem__, {"name": "mean"})
+    given = {"w": lambda table, r: table.count(r), "candidates": "ab", "records": "ab", "n": 3, "neighbours": dt.Replace()}
+    yield Right("sensitivity.score", moved.score, given)
+    yield Right("sensitivity.score, declared", moved.score, {**given, "declared": 1, "pairs": 2})
 
 
 def mechanisms() -> Iterator[Right]:
@@ -251,6 +267,14 @@ def mechanisms() -> Iterator[Right]:
         yield from _methods(kind(**given))
     yield Right("Gaussian(scale)", dt.Gaussian, {"sensitivity": 1, "scale": 5})
     yield Right("Gaussian(rho)", dt.Gaussian, {"sensitivity": dt.L2(1, 2), "rho": 1, "grid": 1})
+    for space, numbers in SPACES:
+        yield Right("Structured", dt.Structured, {"space": space, "epsilon": 1, "sensitivity": 1, "monotone": True})
+        one = dt.Structured(space, epsilon=1, sensitivity=1)
+        yield Right(f"Structured.release, {space.tag}", one.release, {"exact": numbers})
+        yield Right(f"Structured.law, {space.tag}", one.law, {"exact": numbers})
+        yield Right(f"Structured.outcome, {space.tag}", one.outcome, {"k": 0})
+        yield Right(f"Structured.margin, {space.tag}", one.margin, {"confidence": "0.9", "best": 1})
+        yield Right(f"spaces, {space.tag}", type(space), {each.name: getattr(space, each.name) for each in fields(space)})
     coins = dt.Geometric(epsilon=1, sensitivity=1).sampled("1/2")
     yield Right("Geometric.sampled", dt.Geometric(epsilon=1, sensitivity=1).sampled, {"q": "1/2", "neighbours": dt.Replace(4)})
     yield Right("Sampled.release", coins.release, {"exact": [1, 0, 1]})

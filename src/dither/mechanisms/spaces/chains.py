@@ -28,6 +28,7 @@ from dither.mechanisms.selection import Scores, read_scores
 from dither.mechanisms.spaces.base import Chooser, Output, Space
 
 Values = list[int | Fraction]
+_MOST_NODES = 1_000_000  # of a network
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,8 @@ class Subsets(Space):
         object.__setattr__(self, "k", numbers.whole(self.k, "k", least=1))
         if self.k > self.items:
             raise ArgumentError(f"k must be at most {self.items}, the number of items.", fix="choose fewer.")
+        if (self.items - self.k + 1) * (self.k + 1) > _MOST_NODES:
+            raise ArgumentError(f"k (items - k) may be at most {_MOST_NODES}.", fix="choose among fewer items.")
 
     @property
     def size(self) -> int:
@@ -161,6 +164,8 @@ class Intervals(Space):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cells", numbers.whole(self.cells, "cells", least=1))
+        if 2 * self.cells > _MOST_NODES:
+            raise ArgumentError(f"An interval has at most {_MOST_NODES // 2} cells.", fix="use wider cells.")
 
     @property
     def size(self) -> int:

@@ -12,7 +12,7 @@ which has 2^n sets. Up to 10 items they are balls. Beyond, log f is computed in 
 
     err <= n (A 2^-50 + 2^-46)        A = the largest size of any exponent or log f
 
-(each of n levels rounds an exponent and a sum of at most n positive terms a few times); if 8 err < 2^-31, floats decide a
+(each of n levels rounds an exponent and a sum of at most n positive terms a few times); if 4 err < 2^-31, floats decide a
 choice unless a uniform real is within 2^-30 of an edge. Otherwise balls decide, at any size,
 which takes about two minutes for 20 items.
 """
@@ -39,6 +39,7 @@ from dither.mechanisms.spaces.chains import Values
 
 _MOST_ITEMS = 20
 _FEW_ITEMS = 10
+_MOST_PEELED = 1_000_000
 _HALF = 10  # bits of a set that one table covers
 
 
@@ -59,6 +60,8 @@ class TopK(Space):
         object.__setattr__(self, "k", numbers.whole(self.k, "k", least=1))
         if self.k > self.items:
             raise ArgumentError(f"k must be at most {self.items}, the number of items.", fix="choose fewer.")
+        if self.items > _MOST_PEELED:
+            raise ArgumentError(f"There may be at most {_MOST_PEELED} items.", fix="choose among fewer items.")
 
     @property
     def rounds(self) -> int:  # type: ignore[override]
