@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         variance,
     )
     from dither.streams.running import RunningSum
+    from dither.workloads.tradeoff import tradeoff
     from dither.workloads.workload import Workload
 
 __version__ = "0.1.0"
@@ -134,6 +135,7 @@ __all__ = [
     "stddev",
     "sum_",
     "total",
+    "tradeoff",
     "values",
     "variance",
     "verify",
@@ -194,6 +196,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "variance",
     ),
     "dither.streams.running": ("RunningSum",),
+    "dither.workloads.tradeoff": ("tradeoff",),
     "dither.workloads.workload": ("Workload",),
 }
 

@@ -293,6 +293,40 @@ def comparison_picture(title: str, bars: Mapping[str, Sequence[tuple[str, float]
     return _save(figure, path)
 
 
+Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]  # by name: where along the axis, and how high
+
+
+def frontier_picture(title: str, panels: Mapping[str, Curves], path: str | PathLike[str], height: str = "error") -> Path:
+    """Draws trade-offs: a panel for each quantity along the axis, a line for each way, both axes in powers of ten."""
+    figure = _figure(5.4 * len(panels), 4)
+    for panel, (name, lines) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+        for place, (way, (along, high)) in enumerate(lines.items()):
+            style = {"color": _COLOURS[place % 4], "ls": ("-", "--", "-.", ":")[place % 4], "marker": "os^D"[place % 4]}
+            panel.plot(along, high, lw=1.6, ms=4, label=way, **style)
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        panel.xaxis.set_major_formatter(_plain)
+        panel.yaxis.set_major_formatter(_plain)
+        _dress(panel, "", name, height)
+        panel.legend(frameon=False, fontsize=8, loc="best")
+    figure.suptitle(title, fontsize=11)
+    return _save(figure, path)
+
+
+def share_picture(title: str, lines: Curves, along: str, guess: float, path: str | PathLike[str]) -> Path:
+    """Draws which share of secret bits is recovered, a line for each number of questions, and what guessing gives."""
+    figure = _figure(7, 4)
+    panel = figure.subplots()
+    for place, (name, (x, share)) in enumerate(lines.items()):
+        style = {"color": _COLOURS[place % 4], "ls": ("-", "--", "-.", ":")[place % 4], "marker": "os^D"[place % 4]}
+        panel.plot(x, [100 * each for each in share], lw=1.6, ms=4, label=name, **style)
+    panel.axhline(100 * guess, color=_GREY, lw=1, label="by guessing")
+    panel.set_ylim(40, 102)
+    _dress(panel, title, along, "% of the secret bits recovered")
+    panel.legend(frameon=False, fontsize=8, loc="best")
+    return _save(figure, path)
+
+
 def running_picture(sums: Sequence[float], margins: Sequence[float], title: str, note: str, path: str | PathLike[str]) -> Path:
     """Draws a running sum as released, and the band of its margins around it."""
     figure = _figure(7, 3.6)

@@ -146,6 +146,14 @@ def workloads() -> Iterator[Right]:
     yield Right("Workload.design.margins", work.design(epsilon=1).margins, {"confidence": "0.9"})
 
 
+def tradeoffs() -> Iterator[Right]:
+    """Trade-offs, with few questions: a strategy for many takes long to find."""
+    given = {"question": "thresholds", "error": 4, "epsilon": 1, "delta": "1e-6", "most": 4}
+    yield Right("tradeoff", dt.tradeoff, given)
+    yield Right("tradeoff(questions)", dt.tradeoff, {"question": "histogram", "questions": 4, "error": 4})
+    yield Right("Tradeoff[way]", dt.tradeoff("histogram", questions=2, epsilon=1).__getitem__, {"key": ("one by one", "pure")})
+
+
 def streams() -> Iterator[Right]:
     """Running sums; every call gets one of its own, as numbers that were fed are not taken back."""
     given = {"horizon": 9, "epsilon": 1, "delta": "1e-6", "contributions": 2, "largest": 3}

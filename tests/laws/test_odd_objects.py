@@ -20,6 +20,7 @@ EVERY = [
     *odd_calls.meanings(),
     *odd_calls.mechanisms(),
     *odd_calls.workloads(),
+    *odd_calls.tradeoffs(),
     *odd_calls.streams(),
     *odd_questions.questions(),
 ]
