@@ -64,7 +64,7 @@ class Tradeoff:
     points: tuple[Point, ...]
 
     def __getitem__(self, key: tuple[str, str]) -> Point:
-        found = [each for each in self.points if (each.way, each.noise) == key]
+        found = [each for each in self.points if isinstance(key, tuple) and (each.way, each.noise) == key]
         if not found:
             known = ", ".join(f"({each.way!r}, {each.noise!r})" for each in self.points)
             raise ArgumentError(f"There is no such way to ask. There are: {known}.", fix="name one of them.")
@@ -126,7 +126,7 @@ def tradeoff(
         raise ArgumentError("Give two of error, questions and epsilon: the third follows.", fix="leave out exactly one.")
     slack = between(delta, "delta", 0, 1, open_low=True, open_high=True)
     aim = None if error is None else between(error, "error", Fraction(1, 10**9), 10**9)
-    price = None if epsilon is None else between(epsilon, "epsilon", _power(-4), _power(4))
+    price = None if epsilon is None else between(epsilon, "epsilon", _power(-4), _power(2))
     limit = int(between(whole(most, "most", least=1), "most", 1, 1024))
     count = None if questions is None else int(between(whole(questions, "questions", least=1), "questions", 1, 1024))
     points = []
@@ -169,11 +169,9 @@ def _solve(
 
 def _least(holds: Callable[[Fraction], bool]) -> Fraction:
     """Returns the smallest epsilon that holds, rounded up to three digits."""
-    if not holds(_power(4)):
-        raise ArgumentError(
-            "No epsilon up to 10000 has so small an error.", fix="allow a larger error, or ask fewer questions."
-        )
-    power = search(lambda p: holds(_power(p)), -4, 4)
+    if not holds(_power(2)):
+        raise ArgumentError("No epsilon up to 100 has so small an error.", fix="allow a larger error, or ask less.")
+    power = search(lambda p: holds(_power(p)), -4, 2)
     if power == -4:
         return _power(-4)
     unit = _power(power) / _DIGITS
