@@ -320,6 +320,8 @@ def share_picture(title: str, lines: Curves, along: str, guess: float, path: str
     for place, (name, (x, share)) in enumerate(lines.items()):
         style = {"color": _COLOURS[place % 4], "ls": ("-", "--", "-.", ":")[place % 4], "marker": "os^D"[place % 4]}
         panel.plot(x, [100 * each for each in share], lw=1.6, ms=4, label=name, **style)
+    panel.set_xscale("log")
+    panel.xaxis.set_major_formatter(_plain)
     panel.axhline(100 * guess, color=_GREY, lw=1, label="by guessing")
     panel.set_ylim(40, 102)
     _dress(panel, title, along, "% of the secret bits recovered")
