@@ -307,6 +307,7 @@ def frontier_picture(title: str, panels: Mapping[str, Curves], path: str | PathL
         panel.set_yscale("log")
         panel.xaxis.set_major_formatter(_plain)
         panel.yaxis.set_major_formatter(_plain)
+        panel.minorticks_off()  # their labels would overlap
         _dress(panel, "", name, height)
         panel.legend(frameon=False, fontsize=8, loc="best")
     figure.suptitle(title, fontsize=11)
@@ -322,6 +323,7 @@ def share_picture(title: str, lines: Curves, along: str, guess: float, path: str
         panel.plot(x, [100 * each for each in share], lw=1.6, ms=4, label=name, **style)
     panel.set_xscale("log")
     panel.xaxis.set_major_formatter(_plain)
+    panel.minorticks_off()
     panel.axhline(100 * guess, color=_GREY, lw=1, label="by guessing")
     panel.set_ylim(40, 102)
     _dress(panel, title, along, "% of the secret bits recovered")

@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix, Python
 from dither.exact.laws.base import Law
 from dither.exact.laws.categorical import Categorical
 from dither.exact.laws.derived import Finite
@@ -53,7 +53,7 @@ class Structured(Mechanism):
         if not isinstance(space, Space):
             raise ArgumentError(
                 f"space must be a space of outputs, and it is a {type(space).__name__}.",
-                fix="write dt.spaces.Subsets(items=10, k=3), or another of dt.spaces.",
+                fix=Fix("write {call}, or another space.", call=Python("dt.spaces.Subsets(items=10, k=3)")),
             )
         object.__setattr__(self, "space", space)
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))

@@ -20,7 +20,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix, Python
 from dither.exact.laws.base import search
 from dither.exact.numbers import Number, between, show, show_rounded, whole
 from dither.privacy.neighbours import AddRemove
@@ -189,7 +189,7 @@ def _noise(noise: str, delta: Fraction) -> str:
 def _questions(question: str | Questions) -> Questions:
     """Returns the function that makes a workload of k questions. Refuses one that makes something else."""
     make = NAMED.get(question) if isinstance(question, str) else question
-    fix = "write 'thresholds', 'histogram', or a function such as dt.Workload.thresholds."
+    fix = Fix("write {name}, or a function such as {make}.", name=Python("'thresholds'"), make=Python("dt.Workload.thresholds"))
     if not callable(make) or isinstance(make, type):
         raise ArgumentError("question must be a kind of questions, or a function from their number to a workload.", fix=fix)
 
