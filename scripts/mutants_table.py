@@ -777,4 +777,31 @@ STREAMS = (
     ),
 )
 
-MUTANTS = (*QUERY, *PLANNING, *PRIVACY, *ENGINES, *LEDGER, *SESSION, *STREAMS)
+MECHANISMS = (
+    Mutant(
+        "sample-priced-by-its-share",
+        "a sample of units is priced at q epsilon, which is too little",
+        "mechanisms/sampled.py",
+        "return (1 + ball(q) * (exp(epsilon) - 1)).log()",
+        "return ball(q) * ball(epsilon)",
+        "tests/mechanisms/test_sampled.py::test_the_price_is_the_formula_and_is_reached",
+    ),
+    Mutant(
+        "sampled-unit-not-cut",
+        "what one unit adds to a sampled sum is not cut to the sensitivity",
+        "mechanisms/sampled.py",
+        "low, high = self._ends",
+        "low, high = -_WIDE, _WIDE",
+        "tests/mechanisms/test_sampled.py::test_each_unit_is_cut_to_the_sensitivity",
+    ),
+    Mutant(
+        "top-k-at-the-price-of-one",
+        "each of the k choices of a top k is made at the whole epsilon",
+        "mechanisms/structured.py",
+        "self.epsilon / self.space.rounds, self.sensitivity",
+        "self.epsilon, self.sensitivity",
+        "tests/mechanisms/test_structured.py::test_the_top_k_at_the_price_of_one_choice_are_refuted",
+    ),
+)
+
+MUTANTS = (*MECHANISMS, *QUERY, *PLANNING, *PRIVACY, *ENGINES, *LEDGER, *SESSION, *STREAMS)

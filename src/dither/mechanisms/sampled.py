@@ -137,7 +137,7 @@ class Sampled(Mechanism):
         if not isinstance(self.mechanism, _SCORES):
             return 1
         if isinstance(exact, np.ndarray) and exact.ndim == 2 and exact.dtype.kind in "iu":
-            return exact.shape[1]
+            return int(exact.shape[1])
         names = getattr(self.mechanism, "candidates", None)
         if names is not None and isinstance(exact, (list, tuple)):
             return len(names)

@@ -214,8 +214,10 @@ class Paths(Space):
     source: Hashable
     target: Hashable
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "edges", pairs(self.edges))
+    def __init__(self, edges: Sequence[tuple[Hashable, Hashable]], source: Hashable, target: Hashable) -> None:
+        object.__setattr__(self, "edges", pairs(edges))
+        object.__setattr__(self, "source", source)
+        object.__setattr__(self, "target", target)
         if len(set(self.edges)) != len(self.edges):
             raise ArgumentError("edges must be different, and one is there twice.", fix="list each edge once.")
         if not _names(self.source, self.target):
@@ -249,7 +251,7 @@ class Paths(Space):
         return tuple(map(tuple, found))
 
     @cached_property
-    def size(self) -> int:  # type: ignore[override]
+    def size(self) -> int:
         counts = [1] * len(self._network)
         for node in range(len(counts) - 2, -1, -1):
             counts[node] = sum(counts[edge.head] for edge in self._network[node])

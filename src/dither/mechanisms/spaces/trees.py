@@ -47,8 +47,8 @@ class SpanningTrees(Space):
     tag: ClassVar[str] = "spanning trees"
     edges: tuple[tuple[Hashable, Hashable], ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "edges", pairs(self.edges))
+    def __init__(self, edges: Sequence[tuple[Hashable, Hashable]]) -> None:
+        object.__setattr__(self, "edges", pairs(edges))
         if len(self._nodes) > _MOST_NODES:
             raise ArgumentError(f"A graph may have at most {_MOST_NODES} nodes.", fix="choose a smaller graph.")
         if self.size == 0:
@@ -63,7 +63,7 @@ class SpanningTrees(Space):
         return tuple((self._nodes[tail], self._nodes[head]) for tail, head in self.edges)
 
     @cached_property
-    def size(self) -> int:  # type: ignore[override]
+    def size(self) -> int:
         n = len(self._nodes)
         rows = _laplacian(self._ends, [1] * len(self._ends), n, 0)
         return int(fmpz_mat(rows).det()) if n > 1 else 1

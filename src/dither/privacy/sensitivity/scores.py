@@ -157,7 +157,8 @@ def _compare(w: ScoreFunction, candidates: list[Any], universe: list[Any], pairs
             known[table] = [_value(w, rows, candidate) for candidate in candidates]
         return known[table]
 
-    worst, monotone, count = (Fraction(-1), (), (), None), True, 0
+    worst: tuple[Fraction, Places, Places, Any] = (Fraction(-1), (), (), None)
+    monotone, count = True, 0
     for left, right in pairs:
         moves = [b - a for a, b in zip(scores(left), scores(right), strict=True)]
         place = max(range(len(moves)), key=lambda i: abs(moves[i]))
