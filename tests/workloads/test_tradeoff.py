@@ -57,6 +57,7 @@ def test_a_workload_is_never_worse_and_gaussian_noise_wins_for_many_questions_on
     assert few["one by one", "Gaussian"].error > few["one by one", "pure"].error
 
 
+@pytest.mark.slow
 def test_the_frontier_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     found = dt.tradeoff("histogram", questions=4, epsilon=1).plot(tmp_path / "frontier.png", counts=(1, 2, 4))
