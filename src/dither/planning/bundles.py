@@ -13,9 +13,12 @@ ways are tried. The list stays as it was if that is as good, or if any of its an
                the first plan, and 0 in the others
 
 What is drawn, charged and stored are plain tables, each with noise for what one unit moves it by: privacy does not depend on who
-is in a bundle. That they add up does, so a bundle has questions of one source with the same measures only, where each unit is in
-one group whatever the keys: bounds then cut the same rows of every table. A declared key may have other values, whose rows are in
-no group by that key and yet in a total. So such a key has one more group, for all other values. It is measured and not shown.
+is in a bundle. That they add up does, so a bundle has questions of one source with the same measures only, where each unit has
+one row: then bounds cut nothing. A declared key may have other values, whose rows are in no group by that key and yet in a total.
+So such a key has one more group, for all other values, if some table of the bundle lacks the key. It is measured and not shown.
+
+Not put together are questions with a SELECT around them, and parts of a UNION: what is computed across groups needs noise that
+is independent from group to group (symbols.py). They may be in the vector.
 """
 
 from __future__ import annotations
@@ -55,7 +58,8 @@ MOST_TABLES = 64  # in one bundle
 MOST_PARTS = 4096  # that least squares takes one by one
 MOST_OTHERS = 256  # values of a key that gets a group for all others
 _BETTER = 0.995  # times the error of a plain split, or less
-_NO_WORSE = 1 + 1e-9  # times the variance of any question alone
+_LEAST = 1e-30  # a variance: below, there is nothing to gain
+_NO_WORSE = 1.02  # times the variance of any question alone: 1 % of its error
 
 
 @dataclass(frozen=True)
@@ -199,7 +203,7 @@ class _Table:
         whole = query.query.source if query.whole is None else query.whole
         forms = Forms.over(whole, query.by_unit, plan.work.keys, [noise.of.measure for noise in plan.noises])
         keys = tuple(text_of(encode(key.expression, forms)) for key in plan.work.keys)
-        adds_up = not query.joint and not plan.together and (query.one_group or not query.by_unit)
+        adds_up = not query.joint and not plan.together and (query.one_row or not query.by_unit) and not query.query.above
         source = text_of([encode(forms.source), forms.unit]) if adds_up else None
         return cls(place, query, batch, source, keys, tuple(measure_text(noise.of, forms) for noise in plan.noises))
 
@@ -418,18 +422,23 @@ def _at_one(group: _Group, parts: Sequence[Fraction]) -> float:
 # --- the list -------------------------------------------------------------------------------------------------------
 
 
-def bundled(queries: Sequence[Resolved], made: Sequence[Program], prices: Sequence[Price]) -> Bundled | None:
+def bundled(
+    queries: Sequence[Resolved], made: Sequence[Program], prices: Sequence[Price], parts: Sequence[bool]
+) -> Bundled | None:
     """Returns the list with the noise that is best for all of it; None if a plain split is as good. `prices`: the share of each
-    question."""
+    question; `parts`: whether it is a part of a UNION."""
     first = {program.identity: place for place, program in reversed(list(enumerate(made)))}
     places = [first[text] for text in sorted(first)]
     tables = [found for place in places if (found := _table(place, queries[place], made[place])) is not None]
     delta = sum((prices[table.place].delta for table in tables), Fraction(0))
     groups = []
+    apart = {made[place].identity for place, part in enumerate(parts) if part}
+    tables = [replace(each, source=None) if each.batch.identity in apart else each for each in tables]
     for each in _groups(tables):
         bundle, plans = _bundle(each) if len(each) > 1 else (None, [each[0].plan])
         groups.append(_Group(tuple(each), tuple(plans), bundle))
-    if len(tables) < 2 or (not delta and all(group.bundle is None for group in groups)):
+    exact = any(table.spread < _LEAST for table in tables)
+    if exact or len(tables) < 2 or (not delta and all(group.bundle is None for group in groups)):
         return None
     best, ratio = None, _BETTER**2
     for way in _ways(groups, delta):

@@ -210,7 +210,8 @@ def plan_several(
         made = planned([_at(terms, share) for share in shares])
     if caps is None or len(set(wanted)) > 1:
         return Several(tuple(made))
-    found = bundled(queries, made, [_at(terms, share).price(caps) for share in shares])
+    parts = [len(each.queries) > 1 for each in asked for _ in each.queries]
+    found = bundled(queries, made, [_at(terms, share).price(caps) for share in shares], parts)
     return Several(tuple(made)) if found is None else Several(found.questions, found)
 
 
