@@ -89,7 +89,7 @@ def test_no_answer_has_more_noise_than_alone(questions: list[str], delta: object
         plain = [survey.quote(each, epsilon=Fraction(1, len(questions)), left_out=False).plan for each in questions]
     ratios = [spread(b.plans[0].noises) / spread(p.noises) for b, p in zip(bundled.shown, plain, strict=True)]
     assert max(ratios) <= 1.02
-    assert sum(ratios) / len(ratios) == pytest.approx(bundled.bundled.ratio ** 2)
+    assert sum(ratios) / len(ratios) == pytest.approx(bundled.bundled.ratio**2)
     assert bundled.bundled.ratio < 0.97
 
 
@@ -204,9 +204,7 @@ def exact_tables(delta: object, data: dict[str, list[Any]], **given: Any) -> lis
     return seen
 
 
-def within(
-    one: list[tuple[Noise, list[int]]], other: list[tuple[Noise, list[int]]], allowed: Fraction = Fraction(1)
-) -> bool:
+def within(one: list[tuple[Noise, list[int]]], other: list[tuple[Noise, list[int]]], allowed: Fraction = Fraction(1)) -> bool:
     """Whether all exact numbers of two neighbours are as near to each other as the noise is for."""
     for (noise, before), (_, after) in zip(one, other, strict=True):
         moves, norm = [abs(a - b) for a, b in zip(before, after, strict=True)], noise.mechanism.sensitivity
@@ -225,7 +223,9 @@ def test_margins_hold(delta: object) -> None:
         exact = dict(zip(("a", "b", "", "ba"), map(truth, ("a", "b", "", "ba")), strict=True))
         works = {id(work): survey.engine.run(work, bytes(32)) for work in program.works}
     for _ in range(times):
-        for batch, noisy, keys in zip(program.shown, program.put_together(program.release(lambda w: works[id(w)], Draw())), exact, strict=True):
+        for batch, noisy, keys in zip(
+            program.shown, program.put_together(program.release(lambda w: works[id(w)], Draw())), exact, strict=True
+        ):
             plan = batch.plans[0]
             wide = plan.noises[0].margin(Fraction(19, 20))
             off = [abs(int(n) - exact[keys].get(key, 0)) for key, n in zip(noisy[0].keys, noisy[0].cells[0][:, 0], strict=True)]

@@ -195,6 +195,14 @@ class Noise:
         """Whether numbers of different groups have noise in common, because they were fitted together."""
         return False
 
+    def running(self, confidence: Fraction) -> float | None:
+        """Returns how far a running sum over groups is off, if the noise is made for running sums."""
+        return None
+
+    def running_words(self, confidence: Fraction) -> tuple[str, ...]:
+        """Returns what a quote says about running sums."""
+        return ()
+
     def margin(self, confidence: Fraction) -> Number | Fraction:
         """Returns how far one cell's noise reaches with this confidence."""
         return self.mechanism.margin(confidence)
