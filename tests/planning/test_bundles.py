@@ -1,4 +1,4 @@
-"""Questions of a list that are measured together: the right numbers, less noise for each of them, and no more than they cost."""
+"""Questions of a list that are measured together: the right numbers, less noise for each, and no more than they cost."""
 
 from __future__ import annotations
 

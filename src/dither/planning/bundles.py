@@ -1,21 +1,22 @@
-"""Measures the tables of a list together: which tables are put together by least squares, and what share of the price each has.
+"""Measures the tables of a list together: which of them least squares puts together, and what share of the price each has.
 
     a plan for each question, at its share ─▶ the same plans, with the noise that is best for all of them together
 
-Tables of the same rows that differ in their keys only, such as a histogram by r, one by s and a total, know parts of each other,
+Tables of the same rows that differ in their keys only, such as histograms by r and by s and a total, know parts of each other,
 like grouping sets. They are a *bundle*: least squares puts them together (workloads/combined.py), and the price is divided so
 that they are best then: that the sum over tables of their variance, over the variance at an even share alone, is smallest. Two
-ways are tried. The list stays as it was if that is as good, or if any of its answers would have more noise:
+ways are tried. The list stays as it was if that is as good, or if one of its answers would have 1 % more error:
 
     pure       each bundle divides the epsilon of its tables anew; other questions keep theirs
-    gaussian   (epsilon, delta) lists only: all tables of the list, in bundles or not, are one vector of Gaussian noise, each with a
-               share of rho. k tables have the noise of sqrt(k) prices, not of k. The price is that of the whole; it stands in
-               the first plan, and 0 in the others
+    gaussian   (epsilon, delta) lists only: all tables of the list, in bundles or not, are one vector of Gaussian noise, each
+               with a share of rho. k tables have the noise of sqrt(k) prices, not of k. The price is that of the whole; it
+               stands in the first plan, and 0 in the others
 
-What is drawn, charged and stored are plain tables, each with noise for what one unit moves it by: privacy does not depend on who
-is in a bundle. That they add up does, so a bundle has questions of one source with the same measures only, where each unit has
-one row: then bounds cut nothing. A declared key may have other values, whose rows are in no group by that key and yet in a total.
-So such a key has one more group, for all other values, if some table of the bundle lacks the key. It is measured and not shown.
+What is drawn, charged and stored are plain tables, each with noise for what one unit moves it by: privacy does not depend on
+who is in a bundle. That they add up does, so a bundle has questions of one source with the same measures only, where each unit
+has one row: then bounds cut nothing. A declared key may have other values, whose rows are in no group by that key and yet in a
+total. So such a key gets one more group, for all other values, if some table of the bundle lacks the key. It is measured and
+not shown.
 
 Not put together are questions with a SELECT around them, and parts of a UNION: what is computed across groups needs noise that
 is independent from group to group (symbols.py). They may be in the vector.
@@ -137,7 +138,7 @@ def _whole(cells: Floats, kind: np.dtype[np.generic]) -> np.ndarray[tuple[int, .
 @dataclass(frozen=True)
 class Bundled:
     """A list with the noise that is best for all of it. `questions`: what is charged and run; `shown`: the same with the noise
-    of fitted numbers; `prices`: the share of the price of each question that changed, and `ratios` its error over that at the same
+    of fitted numbers; `prices`: the share of the price of each question that changed, and `ratios` its error over that at this
     share alone. `vector`: how many tables are one vector of Gaussian noise. `ratio`: the root mean square error of all tables,
     over that of a plain split."""
 

@@ -19,8 +19,8 @@ from dither.planning import releases
 from dither.planning.outer import compute_all, opened
 from dither.planning.price import Choice, Price, choose, with_gaussian, with_geometric
 from dither.planning.releases.base import Clipped, Collection, Noise, Note, Reading, collect
-from dither.planning.releases.running import compared, running
 from dither.planning.releases.keys import Together, combinations, dependent, public_keys
+from dither.planning.releases.running import compared, running
 from dither.planning.rows import Rows
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total

@@ -2,16 +2,16 @@
 
     x exact groups, in order ─▶ A x, whole numbers ─▶ noise ─▶ least squares ─▶ groups whose running sums have the least error
 
-`SUM(COUNT(*)) OVER (ORDER BY key)` of n groups adds up to n noises. A is the strategy of workloads/ for thresholds: a public matrix
-of whole numbers, found without data. Its numbers get the noise, and the groups are computed from them: that is post-processing,
-and so is rounding. Running sums are rounded to whole numbers, and groups are their differences.
+`SUM(COUNT(*)) OVER (ORDER BY key)` of n groups adds up to n noises. A is the strategy of workloads/ for thresholds: a public
+matrix of whole numbers, found without data. Its numbers get the noise, and the groups are computed from them: that is
+post-processing, and so is rounding. Running sums are rounded to whole numbers, and groups are their differences.
 
 Persons. A unit has at most L groups of m rows' worth. Columns of A are not orthogonal, so it moves the numbers by up to
 L m (largest column sum) in all, and their squares by what workloads/blocks.py proves: up to (L m)^2 S. A unit may also be in no
 group at all, so a replaced unit counts as one that leaves and one that enters.
 
-The noise of different groups is correlated. Margins come from its covariance: that of a weighted sum w of groups is w'Cw, and the
-rounding moves it by at most half the sum of |w_i - w_(i+1)|.
+The noise of different groups is correlated. Margins come from its covariance: the variance of a weighted sum w of groups is w'Cw,
+and the rounding moves it by at most half the sum of |w_i - w_(i+1)|.
 """
 
 from __future__ import annotations
