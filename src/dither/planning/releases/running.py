@@ -134,7 +134,7 @@ class Correlated(Noise):
         return True
 
     @cached_property
-    def variance(self) -> float:  # type: ignore[override]
+    def variance(self) -> float:
         return self.mechanism.noise_variance * float(self.of.covariance.diagonal().max())
 
     @property
@@ -153,7 +153,7 @@ class Correlated(Noise):
     def running(self, confidence: Number) -> float | None:
         """Returns how far any running sum is off."""
         groups = len(self.of.covariance)
-        return float(max(math.floor(self.weighted(np.arange(groups) <= place, confidence)) for place in range(groups)))
+        return float(max(math.floor(self.weighted((np.arange(groups) <= place).astype(float), confidence)) for place in range(groups)))
 
     def _reach(self, confidence: Number) -> float:
         """Returns the margin in standard deviations: of a sum of geometric noises, the wider of a normal and a Laplace law."""
