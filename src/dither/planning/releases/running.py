@@ -92,7 +92,7 @@ class Running(Release):
 
     def pure(self, epsilon: Fraction, bounding: Bounding) -> Noise:
         total = self.moves(bounding).total
-        made = self._within_range(lambda: Geometric(epsilon=epsilon, sensitivity=L1(total)), lambda: total > epsilon)
+        made = self.within_range(lambda: Geometric(epsilon=epsilon, sensitivity=L1(total)), lambda: total > epsilon)
         return Correlated(self, made.mechanism)
 
     def l2(self, bounding: Bounding) -> Norm:
@@ -153,7 +153,9 @@ class Correlated(Noise):
     def running(self, confidence: Number) -> float | None:
         """Returns how far any running sum is off."""
         groups = len(self.of.covariance)
-        return float(max(math.floor(self.weighted((np.arange(groups) <= place).astype(float), confidence)) for place in range(groups)))
+        return float(
+            max(math.floor(self.weighted((np.arange(groups) <= place).astype(float), confidence)) for place in range(groups))
+        )
 
     def _reach(self, confidence: Number) -> float:
         """Returns the margin in standard deviations: of a sum of geometric noises, the wider of a normal and a Laplace law."""
