@@ -176,7 +176,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | No
     bounding = bounding_of(question, known, BY_NAME[catalog.neighbours])
     collected, readings = measured(question, bounding)
     choice = choose(collected.releases, bounding, price, known is None, gaussian)
-    if known is not None and not question.joint:
+    if query.above and known is not None and not question.joint:
         choice = with_strategy(query, bounding, price, choice, gaussian)
     return Plan(
         query,
