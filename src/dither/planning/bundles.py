@@ -474,6 +474,9 @@ def _with_noise(
 ) -> Bundled:
     """Returns the list with the chosen noise. Equal questions get the same."""
     noises, paid, vector = chosen
+    equal: dict[str, list[int]] = {}
+    for place, program in enumerate(made):
+        equal.setdefault(program.identity, []).append(place)
     run, shown, stated, ratios = list(made), list(made), dict[int, Price](), dict[int, float]()
     for group, own, losses in zip(groups, noises, paid, strict=True):
         if group.bundle is None and not vector:
@@ -485,7 +488,7 @@ def _with_noise(
         final = own if group.bundle is None else group.bundle.noises(plans)
         others = set() if group.bundle is None else _others(group.tables) or set()
         for table, plan, each in zip(group.tables, plans, final, strict=True):
-            for place in [i for i, program in enumerate(made) if program.identity == table.batch.identity]:
+            for place in equal[table.batch.identity]:
                 asked = _table(place, queries[place], made[place]) or table
                 run[place] = asked.drawn(table, plan, others)
                 shown[place] = asked.with_noises(table, each)

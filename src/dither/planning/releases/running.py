@@ -10,8 +10,8 @@ Persons. A unit has at most L groups of m rows' worth. Columns of A are not orth
 L m (largest column sum) in all, and their squares by what workloads/blocks.py proves: up to (L m)^2 S. A unit may also be in no
 group at all, so a replaced unit counts as one that leaves and one that enters.
 
-The noise of different groups is correlated. Margins come from its covariance C: a weighted sum w of groups has variance w'Cw, and
-the rounding moves it by at most half the sum of |w_i - w_(i+1)|.
+The noise of different groups is correlated. Margins come from its covariance C: a weighted sum w of groups has variance w'Cw,
+and the rounding moves it by at most half the sum of |w_i - w_(i+1)|.
 """
 
 from __future__ import annotations
