@@ -189,13 +189,7 @@ def plan_several(
     queries = [query for each in asked for query in each.queries]
 
     def planned(own: Sequence[Terms]) -> list[Batch | Auto]:
-        made: list[Batch | Auto] = []
-        for number, each in enumerate(asked, start=1):
-            for part, query in enumerate(each.queries, start=1):
-                place, count = (number, len(asked)) if name == "Question" else (part, len(each.queries))
-                with refusing(name, place, count):
-                    made.append(plan(query, own[len(made)], each.text))
-        return made
+        return list(_planned_each(asked, own, plan, name))
 
     if terms.margin is not None:
         return Several(tuple(planned([terms] * len(queries))))
@@ -208,11 +202,23 @@ def plan_several(
     shares = [together[each.identity] / sum(together.values()) for each in made]
     if any(share != even for share in shares):
         made = planned([_at(terms, share) for share in shares])
+    plain = Several(tuple(made))
     if caps is None or len(set(wanted)) > 1:
-        return Several(tuple(made))
+        return plain
     parts = [len(each.queries) > 1 for each in asked for _ in each.queries]
     found = bundled(queries, made, [_at(terms, share).price(caps) for share in shares], parts)
-    return Several(tuple(made)) if found is None else Several(found.questions, found)
+    return plain if found is None else Several(found.questions, found)
+
+
+def _planned_each(asked: Sequence[Asked], own: Sequence[Terms], plan: Plans, name: str) -> Iterator[Batch | Auto]:
+    """Plans each private question at its own terms. A refusal says which one it is about."""
+    terms = iter(own)
+    for number, each in enumerate(asked, start=1):
+        for part, query in enumerate(each.queries, start=1):
+            place, count = (number, len(asked)) if name == "Question" else (part, len(each.queries))
+            with refusing(name, place, count):
+                made = plan(query, next(terms), each.text)
+            yield made
 
 
 def _at(terms: Terms, share: Fraction) -> Terms:
