@@ -25,7 +25,7 @@ is independent from group to group (symbols.py). They may be in the vector.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -451,16 +451,17 @@ def bundled(
 
 def _ways(groups: Sequence[_Group], delta: Fraction) -> list[Way]:
     """Returns the ways to add noise to all tables, with how many of them are one vector."""
-    ways = []
     epsilon = sum((plan.price.epsilon for group in groups for plan in group.plans), Fraction(0))
     tables = sum(len(group.plans) for group in groups)
-    for way in (lambda: (*_pure(groups), 0), lambda: (*_gaussian(groups, Price(epsilon, delta)), tables)):
+    tried: list[Callable[[], Way]] = [lambda: (*_pure(groups), 0)]
+    if delta:
+        tried.append(lambda: (*_gaussian(groups, Price(epsilon, delta)), tables))
+    ways = []
+    for way in tried:
         try:
             ways.append(way())
         except (ArgumentError, QueryError):  # no noise within range at this price
             continue
-        if not delta:
-            break
     return ways
 
 
