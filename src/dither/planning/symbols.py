@@ -192,10 +192,9 @@ class Margins:
 
     def _by_covariance(self, source: Source) -> float | None:
         """Returns the margin of a weighted sum of groups whose noise is that of one strategy; None for other values."""
-        numbers = {leaf.release for leaf in leaves(source)}
-        release = self.releases[min(numbers)] if len(numbers) == 1 else None
-        noise = release.plan.noises[0] if release is not None and len(release.plan.noises) == 1 else None
-        if release is None or not isinstance(noise, Correlated):
+        release = self.releases[0]
+        noise = release.plan.noises[0] if len(self.releases) == len(release.plan.noises) == 1 else None
+        if not isinstance(noise, Correlated):
             return None
         groups = len(release.noisy.keys)
         form = self._form(source, {(release.noise, place): place for place in range(groups)})
