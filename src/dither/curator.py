@@ -291,7 +291,8 @@ class Curator:
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
         if isinstance(question, (list, tuple)):
             several, shapes, asked = self._planned_list(self._filled_list(question, params), terms, weights)
-            return Quotes(quote_each(several, shapes, terms), several.total, *self._preview(several, asked, analyst))
+            found = quote_each(several, shapes, terms), several.total, *self._preview(several, asked, analyst)
+            return Quotes(*found, "" if several.bundled is None else several.bundled.summary)
         _no_weights(weights)
         filled = with_params(question, params)
         union = self._planned_union(filled, terms)
@@ -474,7 +475,7 @@ class Curator:
             return None
         queries, results = union
         found = tuple(self._with_public(each, question) for each in queries)
-        return plan_several([Asked(found, text_of(question))], terms, None, self._plan, "Part"), results
+        return plan_several([Asked(found, text_of(question))], terms, None, self._plan, "Part", self.session.caps), results
 
     def _filled_list(self, questions: Sequence[Question], params: Params | None) -> list[Question]:
         check_list(questions)
@@ -491,7 +492,7 @@ class Curator:
                 queries, shape = self._read_any(question)
             asked.append(Asked(queries, text_of(question)))
             shapes.append(shape)
-        several = plan_several(asked, terms, weights, self._plan)
+        several = plan_several(asked, terms, weights, self._plan, caps=self.session.caps)
         return several, shapes, ";\n".join(show_question(each) for each in questions)
 
     def _read_any(self, question: Question) -> tuple[list[Resolved], Query | Results]:

@@ -96,7 +96,7 @@ class Release(ABC):
         """Returns geometric noise at this share of epsilon."""
         limits = bounding.with_max_rows(self.rows_per_unit)
         shape = (self.row, self.cells, self.signed)
-        return self._within_range(
+        return self.within_range(
             lambda: Geometric(epsilon=epsilon, sensitivity=limits.l1(*shape)), lambda: limits.total(*shape) > epsilon
         )
 
@@ -107,12 +107,12 @@ class Release(ABC):
     def gaussian(self, rho: Fraction, bounding: Bounding) -> Noise:
         """Returns discrete Gaussian noise at this share of rho."""
         norm = self.l2(bounding)
-        return self._within_range(lambda: Gaussian(rho=rho, sensitivity=norm), lambda: norm.squares(None) > 2 * rho)
+        return self.within_range(lambda: Gaussian(rho=rho, sensitivity=norm), lambda: norm.squares(None) > 2 * rho)
 
     def on_own_curve(self, epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Noise:
         """Returns discrete Gaussian noise calibrated on its own privacy curve."""
         norm = self.l2(bounding)
-        return self._within_range(
+        return self.within_range(
             lambda: Gaussian(epsilon=epsilon, delta=delta, sensitivity=norm),
             lambda: norm.squares(None) > 2 * largest_rho(epsilon, delta),
         )
@@ -136,7 +136,7 @@ class Release(ABC):
         """The mechanism's input, in words for people."""
         return self.words
 
-    def _within_range(self, build: Callable[[], Geometric | Gaussian], is_wide: Callable[[], bool]) -> Noise:
+    def within_range(self, build: Callable[[], Geometric | Gaussian], is_wide: Callable[[], bool]) -> Noise:
         """Builds the noise. Refuses a scale outside the mechanism's range, and says whether it is too large or too small."""
         try:
             return Noise(self, build())
@@ -194,6 +194,14 @@ class Noise:
     def fitted(self) -> bool:
         """Whether numbers of different groups have noise in common, because they were fitted together."""
         return False
+
+    def running(self, confidence: Fraction) -> float | None:
+        """Returns how far a running sum over groups is off, if the noise is made for running sums."""
+        return None
+
+    def running_words(self, confidence: Fraction) -> tuple[str, ...]:
+        """Returns what a quote says about running sums."""
+        return ()
 
     def margin(self, confidence: Fraction) -> Number | Fraction:
         """Returns how far one cell's noise reaches with this confidence."""
