@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from dither.privacy.filters import ApproxFilter, Odometer, PureFilter, ZCDPFilter
     from dither.privacy.losses import ZCDP, Approx, Curve, Pure, total
     from dither.privacy.neighbours import AddRemove, Group, Replace
-    from dither.privacy.proof import verify
+    from dither.privacy.proof import profile, verify
     from dither.query.fluent import (
         clipped,
         count,
@@ -125,6 +125,7 @@ __all__ = [
     "parallel",
     "parts",
     "postprocess",
+    "profile",
     "quantile",
     "sensitivity",
     "stddev",
@@ -170,7 +171,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "dither.privacy.filters": ("ApproxFilter", "Odometer", "PureFilter", "ZCDPFilter"),
     "dither.privacy.losses": ("ZCDP", "Approx", "Curve", "Pure", "total"),
     "dither.privacy.neighbours": ("AddRemove", "Group", "Replace"),
-    "dither.privacy.proof": ("verify",),
+    "dither.privacy.proof": ("profile", "verify"),
     "dither.catalog.values": ("Budget", "Catalog", "Rows", "Table"),
     "dither.catalog.declare": ("between", "column", "values"),
     "dither.query.fluent": (

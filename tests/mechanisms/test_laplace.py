@@ -144,7 +144,7 @@ def test_bad_parameters_are_refused(epsilon: object, sensitivity: object, word: 
         None,
         True,
         1j,
-        [1.0],
+        {1.0},
         np.zeros((1, 1)),
         np.array(["a"]),
         WIDE(1),
