@@ -19,6 +19,7 @@ EVERY = [
     *odd_calls.losses(),
     *odd_calls.meanings(),
     *odd_calls.mechanisms(),
+    *odd_calls.around(),
     *odd_calls.workloads(),
     *odd_calls.streams(),
     *odd_questions.questions(),

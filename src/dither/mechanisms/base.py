@@ -363,11 +363,11 @@ def registry() -> tuple[type[Mechanism], ...]:
 
 
 def plain(value: Any) -> Any:
-    """Encodes a parameter exactly for JSON: a rational as text, a norm as its own record, labels as texts."""
+    """Encodes a parameter exactly for JSON: a rational as text, norms and mechanisms as records, labels as texts."""
     if hasattr(value, "record"):
         return value.record()
     if isinstance(value, tuple):
-        return [str(part) for part in value]
+        return [plain(part) if isinstance(part, Mechanism) else str(part) for part in value]
     return str(value) if isinstance(value, Fraction) else value
 
 

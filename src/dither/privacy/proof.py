@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Protocol, overload
 
 from dither.errors import ArgumentError, Fix, Python
 from dither.exact.laws.base import Law
-from dither.exact.laws.joint import Branching, Product
+from dither.exact.laws.joint import Branching, Product, number
 from dither.exact.numbers import Number, between, items, not_negative, rational, show, show_about
 from dither.privacy.hockey import hockey_stick
 from dither.privacy.losses import Loss
@@ -151,20 +151,12 @@ def _verify_delta(
 def _delta_at(mechanism: Verifiable, pairs: list[tuple[Any, Any]], epsilon: Fraction, delta: Fraction) -> VerifiedDelta:
     ways = [way for one, other in pairs for way in ((one, other), (other, one))]
     laws = [(mechanism.law(one), mechanism.law(other), (one, other)) for one, other in ways]
-    for x, y, _ in laws:
-        _check_aligned(x, y)
     found = [(hockey_stick(x, y, epsilon), pair) for x, y, pair in laws]
     worst, pair = max(found, key=lambda item: item[0].high)
     pointwise = max(each.pointwise for each, _ in found)
     tie = delta < worst.high <= delta + _DELTA_SLACK
     holds = worst.high <= delta or tie
     return VerifiedDelta(epsilon, delta, worst.high, worst.low, pointwise, holds, pair, _DELTA_SLACK if tie else Fraction(0))
-
-
-def _check_aligned(x: Law, y: Law) -> None:
-    """Refuses joint laws whose tuples are numbered differently."""
-    if isinstance(x, (Product, Branching)) and x.span() != y.span():
-        raise ArgumentError("These two laws number their outputs differently.", fix="use parts whose range is public.")
 
 
 def profile(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], epsilons: Iterable[Number]) -> tuple[VerifiedDelta, ...]:
@@ -232,16 +224,16 @@ def _worst(x: Law, y: Law, bits: int) -> _Worst:
 def _range(x: Law, y: Law, bits: int) -> _Range:
     if isinstance(x, Product) and isinstance(y, Product) and len(x.factors) == len(y.factors):
         parts = [_range(one, other, bits) for one, other in zip(x.factors, y.factors, strict=True)]
-        return _Range(_sum(x, [part.ahead for part in parts]), _sum(x, [part.behind for part in parts]))
+        return _Range(_sum([part.ahead for part in parts]), _sum([part.behind for part in parts]))
     if isinstance(x, Branching) and isinstance(y, Branching) and x.first.span() == y.first.span():
         return _branching(x, y, bits)
     return _of_pieces(x, y, bits)
 
 
-def _sum(law: Product, parts: list[_Worst]) -> _Worst:
+def _sum(parts: list[_Worst]) -> _Worst:
     """Returns the extreme of a tuple: the sum of the extremes of its elements."""
     outputs = [part.output for part in parts if part.output is not None]
-    output = law.number(outputs) if len(outputs) == len(parts) else None
+    output = number(outputs) if len(outputs) == len(parts) else None
     return _Worst(sum((part.high for part in parts), _NONE), sum((part.low for part in parts), _NONE), output)
 
 
@@ -259,9 +251,14 @@ def _branching(x: Branching, y: Branching, bits: int) -> _Range:
                 return _Range(_UNKNOWN, _UNKNOWN)
             low, high = here
             then = _range(x.branch(value), y.branch(value), bits)
-            ahead.append(_Worst(high + then.ahead.high, low + then.ahead.low, None))
-            behind.append(_Worst(then.behind.high - low, then.behind.low - high, None))
+            ahead.append(_after(value, high, low, then.ahead))
+            behind.append(_after(value, -low, -high, then.behind))
     return _Range(_largest(ahead), _largest(behind))
+
+
+def _after(value: int, high: Fraction, low: Fraction, then: _Worst) -> _Worst:
+    output = None if then.output is None else number((value, then.output))
+    return _Worst(high + then.high, low + then.low, output)
 
 
 def _of_pieces(x: Law, y: Law, bits: int) -> _Range:

@@ -3,9 +3,9 @@
     Product((A, B, ...))       Pr[(a, b, ...)] = Pr_A[a] Pr_B[b] ...
     Branching(A, (B_0, ...))   Pr[(a, b)] = Pr_A[a] Pr_{B_a}[b]          one branch for each value of A, which has ends
 
-A law is on whole numbers, so tuples are numbered. If every law has ends, the numbers follow the order of the tuples (first
-element first), from 0. If some law of a product has no end, whole numbers are folded into 0, 1, 2, ... as 0, -1, 1, -2, ...,
-and pairs are numbered square by square (Szudzik's pairing), so that every tuple has a number and every number a tuple.
+A law is on whole numbers, so tuples are numbered: each element is folded (0, -1, 1, -2, ... become 0, 1, 2, 3, ...), and the
+binary digits of the folded elements take turns. So the number of a tuple depends on the tuple alone, never on a law, every
+tuple has a number, and some numbers belong to no tuple of a law: their probability is 0.
 
 `privacy/proof.py` reads the factors and branches themselves: the log ratio of a tuple is the sum of those of its elements, so
 its extremes are sums of extremes, with or without ends.
@@ -14,12 +14,13 @@ its extremes are sums of extremes, with or without ends.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, product
+from itertools import product
 
 from flint import arb
 
@@ -29,45 +30,98 @@ from dither.exact.laws.base import Law, Piece
 MOST_OUTCOMES = 1 << 16  # tuples that are listed one by one
 
 
-def pair(a: int, b: int) -> int:
-    """Numbers a pair of whole numbers of at least 0: 0 for (0, 0), then square by square.
+def number(values: Sequence[int]) -> int:
+    """Returns the number of a tuple.
 
-    >>> [pair(a, b) for a, b in ((0, 0), (0, 1), (1, 0), (1, 1), (0, 2))]
-    [0, 1, 2, 3, 4]
+    >>> [number(values) for values in ((0, 0), (0, -1), (-1, 0), (-1, -1), (1, 0))]
+    [0, 1, 2, 3, 8]
     """
-    return a * a + a + b if a >= b else a + b * b
+    folded = [2 * value if value >= 0 else -2 * value - 1 for value in values]
+    width = max(value.bit_length() for value in folded)
+    digits = "".join(f"{value:0{width}b}"[place] for place in range(width) for value in folded)
+    return int(digits or "0", 2)
 
 
-def unpair(k: int) -> tuple[int, int]:
-    """Returns the pair that has this number."""
-    root = math.isqrt(k)
-    rest = k - root * root
-    return (rest, root) if rest < root else (root, rest - root)
+def values(k: int, count: int) -> tuple[int, ...]:
+    """Returns the tuple of this many elements that has the number k.
+
+    >>> values(number((3, -5, 0)), 3)
+    (3, -5, 0)
+    """
+    digits = f"{k:b}"
+    digits = digits.zfill(-(-len(digits) // count) * count)
+    folded = [int(digits[place::count], 2) for place in range(count)]
+    return tuple(value // 2 if value % 2 == 0 else -(value + 1) // 2 for value in folded)
 
 
-def fold(k: int) -> int:
-    """Numbers the whole numbers: 0, -1, 1, -2, 2, ... become 0, 1, 2, 3, 4, ..."""
-    return 2 * k if k >= 0 else -2 * k - 1
+class Joint(Law):
+    """A law on the numbers of tuples."""
 
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Returns how many elements a tuple has."""
 
-def unfold(k: int) -> int:
-    return k // 2 if k % 2 == 0 else -(k + 1) // 2
+    @abstractmethod
+    def chance(self, elements: tuple[int, ...]) -> arb:
+        """Returns the probability of a tuple."""
 
+    @abstractmethod
+    def _size(self) -> int | None:
+        """Returns how many tuples there are, or None if a law has no end."""
 
-def ends(law: Law) -> tuple[int, int] | None:
-    """Returns the smallest and the largest value, or None if the law has no end."""
-    first, last = law.span()
-    return None if first is None or last is None else (first, last)
+    @abstractmethod
+    def _tuples(self) -> Iterator[tuple[Piece, ...]]:
+        """Yields every possible tuple, as pieces of single values."""
+
+    @cached_property
+    def _pieces(self) -> tuple[Piece, ...] | None:
+        """Returns the pieces in order of their numbers, or None if the tuples are too many to list."""
+        size = self._size()
+        if size is None or size > MOST_OUTCOMES:
+            return None
+        found = [_joined(chosen) for chosen in self._tuples()]
+        return tuple(sorted(found, key=lambda piece: piece.first or 0))
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        return [piece.first or 0 for piece in self._pieces or ()]
+
+    def span(self) -> tuple[int, int | None]:
+        return 0, None if self._pieces is None else self._numbers[-1]
+
+    def pmf(self, k: int) -> arb:
+        return arb(0) if k < 0 else self.chance(values(k, self.count))
+
+    def at_most(self, k: int) -> arb:
+        if self._pieces is None:
+            return sum((self.pmf(j) for j in range(k + 1)), arb(0))
+        here = bisect_right(self._numbers, k)
+        return arb(1) if here == len(self._numbers) else sum((self.pmf(j) for j in self._numbers[:here]), arb(0))
+
+    def more_than(self, k: int) -> arb:
+        if self._pieces is None:
+            return 1 - self.at_most(k)
+        here = bisect_right(self._numbers, k)
+        return arb(1) if not here else sum((self.pmf(j) for j in self._numbers[here:]), arb(0))
+
+    def pieces(self) -> tuple[Piece, ...]:
+        if self._pieces is None:
+            raise ArgumentError(
+                f"The outcomes of these releases are not listed: some have no end, or there are more than {MOST_OUTCOMES}.",
+                fix="use parts with few outcomes, such as TruncatedGeometric; a pure price is verified without a list.",
+            )
+        return self._pieces
 
 
 @dataclass(frozen=True)
-class Product(Law):
+class Product(Joint):
     """Independent draws from each factor.
 
     >>> from dither.exact.laws.coins import Coin, Flat
     >>> both = Product((Coin("1/4"), Flat(3)))
-    >>> both.span(), both.values(5), both.number((1, 2)), float(both.probability(5))
-    ((0, 5), (1, 2), 5, 0.08333333333333333)
+    >>> float(both.probability(number((1, 2)))), both.pieces()[-1].first == number((1, 2))
+    (0.08333333333333333, True)
     """
 
     factors: tuple[Law, ...]
@@ -77,92 +131,35 @@ class Product(Law):
         if not self.factors:
             raise ArgumentError("factors must hold at least one law, and it is empty.", fix="give a law.")
 
-    @cached_property
-    def _ends(self) -> tuple[tuple[int, int], ...] | None:
-        found = [ends(law) for law in self.factors]
-        return None if None in found else tuple(found)  # type: ignore[arg-type]
+    @property
+    def count(self) -> int:
+        return len(self.factors)
 
-    def span(self) -> tuple[int, int | None]:
-        if self._ends is None:
-            return 0, None
-        return 0, math.prod(last - first + 1 for first, last in self._ends) - 1
-
-    def number(self, values: Sequence[int]) -> int:
-        """Returns the number of a tuple."""
-        result = 0
-        if self._ends is not None:
-            for value, (first, last) in zip(values, self._ends, strict=True):
-                result = result * (last - first + 1) + value - first
-            return result
-        result = fold(values[0])
-        for value in values[1:]:
-            result = pair(result, fold(value))
-        return result
-
-    def values(self, k: int) -> tuple[int, ...]:
-        """Returns the tuple of a number."""
-        found: list[int] = []
-        if self._ends is not None:
-            for first, last in reversed(self._ends):
-                k, rest = divmod(k, last - first + 1)
-                found.append(rest + first)
-            return tuple(reversed(found))
-        for _ in self.factors[1:]:
-            k, last_one = unpair(k)
-            found.append(unfold(last_one))
-        return (unfold(k), *reversed(found))
-
-    def _inside(self, k: int) -> bool:
-        last = self.span()[1]
-        return k >= 0 and (last is None or k <= last)
-
-    def pmf(self, k: int) -> arb:
-        if not self._inside(k):
-            return arb(0)
+    def chance(self, elements: tuple[int, ...]) -> arb:
         result = arb(1)
-        for law, value in zip(self.factors, self.values(k), strict=True):
-            result *= law.pmf(value)
+        for law, element in zip(self.factors, elements, strict=True):
+            result *= law.pmf(element)
         return result
 
-    def at_most(self, k: int) -> arb:
-        if k < 0 or not self._inside(k):
-            return arb(0 if k < 0 else 1)
-        if self._ends is None:
-            return sum((self.pmf(j) for j in range(k + 1)), arb(0))
-        return self._side(k, above=False) + self.pmf(k)
+    def _size(self) -> int | None:
+        sizes = [_size_of(law) for law in self.factors]
+        return None if None in sizes else math.prod(size or 0 for size in sizes)
 
-    def more_than(self, k: int) -> arb:
-        if k < 0 or not self._inside(k):
-            return arb(1 if k < 0 else 0)
-        return 1 - self.at_most(k) if self._ends is None else self._side(k, above=True)
-
-    def _side(self, k: int, *, above: bool) -> arb:
-        """Returns the probability of the tuples before, or after, that of k: they first differ at some element."""
-        result, equal = arb(0), arb(1)
-        for law, value in zip(self.factors, self.values(k), strict=True):
-            result += equal * (law.more_than(value) if above else law.at_most(value - 1))
-            equal *= law.pmf(value)
-        return result
-
-    def pieces(self) -> tuple[Piece, ...]:
-        last = self.span()[1]
-        if last is None or last >= MOST_OUTCOMES:
-            raise _not_listed()
-        single = [points(law) for law in self.factors]
-        return tuple(_joined(self.number([p.first or 0 for p in chosen]), chosen) for chosen in product(*single))
+    def _tuples(self) -> Iterator[tuple[Piece, ...]]:
+        return product(*(_points(law) for law in self.factors))
 
     def _one(self) -> int:
-        return self.number([law.draw() for law in self.factors])
+        return number([law.draw() for law in self.factors])
 
 
 @dataclass(frozen=True)
-class Branching(Law):
+class Branching(Joint):
     """A draw from `first`, then one from the branch of its value. `branches` has one law for each value from end to end.
 
     >>> from dither.exact.laws.coins import Coin, Flat
     >>> tree = Branching(Coin("1/4"), (Flat(2), Flat(3)))
-    >>> tree.span(), tree.values(4), tree.number((1, 2)), float(tree.probability(4))
-    ((0, 4), (1, 2), 4, 0.08333333333333333)
+    >>> float(tree.probability(number((1, 2)))), float(tree.probability(number((0, 2))))
+    (0.08333333333333333, 0.0)
     """
 
     first: Law
@@ -170,81 +167,48 @@ class Branching(Law):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "branches", tuple(self.branches))
-        found = ends(self.first)
-        if found is None or found[1] - found[0] + 1 != len(self.branches):
+        if _size_of(self.first) != len(self.branches):
             raise ArgumentError("branches must hold one law for each value of the first.", fix="give a first law with ends.")
 
-    @cached_property
-    def _start(self) -> int:
-        return (ends(self.first) or (0, 0))[0]
-
-    @cached_property
-    def _spans(self) -> tuple[tuple[int, int], ...]:
-        found = [ends(law) for law in self.branches]
-        if None in found:
-            raise _not_listed()
-        return tuple(found)  # type: ignore[arg-type]
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [0, *accumulate(last - first + 1 for first, last in self._spans)]
+    @property
+    def count(self) -> int:
+        return 2
 
     def branch(self, value: int) -> Law:
         """Returns the law that follows this value of the first."""
-        return self.branches[value - self._start]
+        return self.branches[value - (self.first.span()[0] or 0)]
 
-    def span(self) -> tuple[int, int]:
-        return 0, self._starts[-1] - 1
-
-    def number(self, values: Sequence[int]) -> int:
-        """Returns the number of a pair."""
-        place = values[0] - self._start
-        return self._starts[place] + values[1] - self._spans[place][0]
-
-    def values(self, k: int) -> tuple[int, int]:
-        """Returns the pair of a number."""
-        place = bisect_right(self._starts, k) - 1
-        return place + self._start, k - self._starts[place] + self._spans[place][0]
-
-    def pmf(self, k: int) -> arb:
-        if not 0 <= k <= self.span()[1]:
+    def chance(self, elements: tuple[int, ...]) -> arb:
+        value, then = elements
+        low, high = self.first.span()
+        if low is None or high is None or not low <= value <= high:
             return arb(0)
-        one, other = self.values(k)
-        return self.first.pmf(one) * self.branch(one).pmf(other)
+        return self.first.pmf(value) * self.branch(value).pmf(then)
 
-    def at_most(self, k: int) -> arb:
-        if not 0 <= k < self.span()[1]:
-            return arb(0 if k < 0 else 1)
-        one, other = self.values(k)
-        return self.first.at_most(one - 1) + self.first.pmf(one) * self.branch(one).at_most(other)
+    def _size(self) -> int | None:
+        sizes = [_size_of(law) for law in self.branches]
+        return None if None in sizes else sum(size or 0 for size in sizes)
 
-    def more_than(self, k: int) -> arb:
-        if not 0 <= k < self.span()[1]:
-            return arb(1 if k < 0 else 0)
-        one, other = self.values(k)
-        return self.first.more_than(one) + self.first.pmf(one) * self.branch(one).more_than(other)
-
-    def pieces(self) -> tuple[Piece, ...]:
-        if self.span()[1] >= MOST_OUTCOMES:
-            raise _not_listed()
-        found: list[Piece] = []
-        for one in points(self.first):
-            value = one.first or 0
-            found += [_joined(self.number((value, p.first or 0)), (one, p)) for p in points(self.branch(value))]
-        return tuple(found)
+    def _tuples(self) -> Iterator[tuple[Piece, ...]]:
+        for one in _points(self.first):
+            yield from ((one, then) for then in _points(self.branch(one.first or 0)))
 
     def _one(self) -> int:
         value = self.first.draw()
-        return self.number((value, self.branch(value).draw()))
+        return number((value, self.branch(value).draw()))
 
 
-def points(law: Law) -> list[Piece]:
+def _size_of(law: Law) -> int | None:
+    """Returns how many whole numbers lie between the ends of a law, or None if it has no end."""
+    first, last = law.span()
+    return None if first is None or last is None else last - first + 1
+
+
+def _points(law: Law) -> list[Piece]:
     """Returns the pieces of a law with ends cut into single values, of slope 0."""
     found: list[Piece] = []
     for p in law.pieces():
-        if p.first is None or p.last is None:
-            raise _not_listed()
-        found += [_point(p, k) for k in range(p.first, p.last + 1)]
+        found += [_point(p, k) for k in range(p.first or 0, (p.last or 0) + 1)]
     return found
 
 
@@ -252,15 +216,9 @@ def _point(p: Piece, k: int) -> Piece:
     return Piece(k, k, lambda: p.at(k), base=p.base, offset=p.offset + p.slope * k + p.bend * k * k)
 
 
-def _joined(number: int, chosen: Sequence[Piece]) -> Piece:
+def _joined(chosen: Sequence[Piece]) -> Piece:
     """Returns the piece of one tuple: constants add up, and so do offsets if every base is known."""
+    k = number([p.first or 0 for p in chosen])
     bases: Hashable = None if any(p.base is None for p in chosen) else tuple(p.base for p in chosen)
     offset = sum((p.offset for p in chosen), Fraction(0))
-    return Piece(number, number, lambda: sum((p.constant() for p in chosen), arb(0)), base=bases, offset=offset)
-
-
-def _not_listed() -> ArgumentError:
-    return ArgumentError(
-        f"The outcomes of these releases are not listed: a part has no end, or there are more than {MOST_OUTCOMES} of them.",
-        fix="use parts with few outcomes, such as TruncatedGeometric, or verify a pure price, which needs no list.",
-    )
+    return Piece(k, k, lambda: sum((p.constant() for p in chosen), arb(0)), base=bases, offset=offset)
