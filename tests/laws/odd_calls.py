@@ -248,7 +248,7 @@ def mechanisms() -> Iterator[Right]:
         dt.SparseVector: {"epsilon": 1, "sensitivity": 1, "threshold": 5, "cutoff": 2},
         dt.Threshold: {"epsilon": 1, "delta": "1e-6", "keys_per_unit": 2, "rule": "optimal"},
         dt.Channel: {"rows": [["3/4", "1/4"], ["1/4", "3/4"]]},
-        dt.Compose: {"parts": [dt.RandomizedResponse(epsilon=1)] * 2},
+        dt.Compose: {"parts": [dt.Geometric(epsilon=1, sensitivity=1)] * 2},
     }
     for kind, given in made.items():
         yield Right(kind.__name__, kind, given)

@@ -27,9 +27,10 @@ from typing import Any, NamedTuple, Protocol, overload
 from dither.errors import ArgumentError, Fix, Python
 from dither.exact.laws.base import Law
 from dither.exact.laws.joint import Branching, Product, number
-from dither.exact.numbers import Number, between, items, not_negative, rational, show, show_about
+from dither.exact.numbers import Number, between, items, rational, show, show_about
 from dither.privacy.hockey import hockey_stick
 from dither.privacy.losses import Loss
+from dither.privacy.parts.base import MOST
 from dither.privacy.segments import segments
 
 _PRECISIONS = (128, 512, 2048, 8192)
@@ -144,7 +145,7 @@ def _check_verifiable(mechanism: Verifiable) -> None:
 def _verify_delta(
     mechanism: Verifiable, pairs: list[tuple[Any, Any]], claimed: Number | None, delta: Fraction
 ) -> VerifiedDelta:
-    epsilon = mechanism.loss().epsilon(delta) if claimed is None else not_negative(claimed, "claimed")
+    epsilon = mechanism.loss().epsilon(delta) if claimed is None else between(claimed, "claimed", 0, MOST)
     return _delta_at(mechanism, pairs, epsilon, delta)
 
 
@@ -176,7 +177,7 @@ def profile(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], epsilons: I
     listed = items(epsilons, "epsilons", fix="give a list of numbers.")
     if not 0 < len(listed) <= _MOST_EPSILONS:
         raise ArgumentError(f"epsilons must hold 1 to {_MOST_EPSILONS} numbers, and it has {len(listed)}.", fix="give a list.")
-    exact = [not_negative(epsilon, "epsilons") for epsilon in listed]
+    exact = [between(epsilon, "epsilons", 0, MOST) for epsilon in listed]
     checked = _pairs(pairs)
     return tuple(_delta_at(mechanism, checked, epsilon, mechanism.loss().delta(epsilon)) for epsilon in exact)
 
