@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         Threshold,
         TruncatedGeometric,
     )
-    from dither.privacy import guarantees, parts, sensitivity
+    from dither.privacy import guarantees, leakage, parts, sensitivity
     from dither.privacy.composition import parallel, postprocess
     from dither.privacy.filters import ApproxFilter, Odometer, PureFilter, ZCDPFilter
     from dither.privacy.losses import ZCDP, Approx, Curve, Pure, total
@@ -125,6 +125,7 @@ __all__ = [
     "count_distinct",
     "count_units",
     "guarantees",
+    "leakage",
     "max_",
     "mean",
     "median",
@@ -178,7 +179,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Threshold",
         "TruncatedGeometric",
     ),
-    "dither.privacy": ("guarantees", "parts", "sensitivity"),
+    "dither.privacy": ("guarantees", "leakage", "parts", "sensitivity"),
     "dither.privacy.composition": ("parallel", "postprocess"),
     "dither.privacy.filters": ("ApproxFilter", "Odometer", "PureFilter", "ZCDPFilter"),
     "dither.privacy.losses": ("ZCDP", "Approx", "Curve", "Pure", "total"),

@@ -207,6 +207,10 @@ def meanings() -> Iterator[Right]:
     yield Right("verify(delta)", dt.verify, {"mechanism": noise, "pairs": [(1, 2)], "claimed": 1, "delta": "1e-6"})
     yield Right("profile", dt.profile, {"mechanism": noise, "pairs": [(1, 2)], "epsilons": [0, 1]})
     yield Right("postprocess", dt.postprocess, {"mechanism": noise, "function": abs})
+    prior = {"mechanism": noise, "prior": {1: "1/2", 2: "1/2"}}
+    yield Right("leakage.posterior", dt.leakage.posterior, {**prior, "answer": 3, "steps": 1})
+    yield Right("leakage.measure", dt.leakage.measure, {**prior, "steps": 1})
+    yield Right("leakage.flat", dt.leakage.flat, {"values": [1, 2]})
     told, pure = dt.guarantees, dt.Pure(1)
     yield Right("factor", told.factor, {"epsilon": 1})
     yield Right("power", told.power, {"loss": pure, "false_alarms": "0.1", "delta": "1e-6"})

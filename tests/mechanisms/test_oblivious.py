@@ -152,7 +152,10 @@ def test_the_auditor_finds_it_from_outputs_alone() -> None:
     agreeing = dt.Oblivious(sum, COUNT).check(BITS).agreeing[:1]
     assert attack(Target("more", Rounded().release, Fraction(1, 100), pairs=agreeing), seconds=60).outcome == VIOLATES
     alone = dt.Oblivious(sum, COUNT).release
-    assert attack(Target("f alone", alone, Fraction(1, 100), pairs=agreeing), seconds=0.3, strict=share("audit", 10)).outcome == NOT_FOUND
+    assert (
+        attack(Target("f alone", alone, Fraction(1, 100), pairs=agreeing), seconds=0.3, strict=share("audit", 10)).outcome
+        == NOT_FOUND
+    )
 
 
 # --- generated neighbours ---------------------------------------------------------------------------------------
