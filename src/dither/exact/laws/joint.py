@@ -151,6 +151,9 @@ class Product(Joint):
     def _one(self) -> int:
         return number([law.draw() for law in self.factors])
 
+    def __getstate__(self) -> dict[str, object]:
+        return {"factors": self.factors}
+
 
 @dataclass(frozen=True)
 class Branching(Joint):
@@ -196,6 +199,9 @@ class Branching(Joint):
     def _one(self) -> int:
         value = self.first.draw()
         return number((value, self.branch(value).draw()))
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"first": self.first, "branches": self.branches}
 
 
 def _size_of(law: Law) -> int | None:
