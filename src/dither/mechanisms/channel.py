@@ -68,7 +68,7 @@ class Channel(Mechanism):
     def loss(self) -> Loss:
         pairs = list(combinations(self.rows, 2))
         if any((p == 0) != (q == 0) for one, other in pairs for p, q in zip(one, other, strict=True)):
-            return Approx(0, max(sum(max(p - q, 0) for p, q in zip(one, other, strict=True)) for one, other in pairs))
+            return Approx(0, max(_distance(one, other) for one, other in pairs))
         ratios = [max(p / q, q / p) for one, other in pairs for p, q in zip(one, other, strict=True) if p]
         largest = max(ratios, default=Fraction(1))
         return Pure(0) if largest == 1 else Pure(balls.above(lambda: balls.ball(largest).log()))
@@ -98,6 +98,11 @@ class Channel(Mechanism):
             Example(cls([["9/10", "1/10", 0], ["9/10", 0, "1/10"]]), 0, (1,)),
             Example(cls([["1/4", "3/4"]] * 2), 0, (1,)),
         )
+
+
+def _distance(one: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> Fraction:
+    """Returns the total variation distance of two rows."""
+    return sum((max(p - q, Fraction(0)) for p, q in zip(one, other, strict=True)), Fraction(0))
 
 
 @lru_cache(maxsize=256)  # the table is public

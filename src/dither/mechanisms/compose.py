@@ -149,11 +149,13 @@ class Adaptive:
 
     def __post_init__(self) -> None:
         check_releasing(self.first, "first")
-        if not callable(self.choose):
-            what = f"choose must be callable, and it is a {type(self.choose).__name__}."
+        choose: Any = self.choose
+        second: Any = self.second
+        if not callable(choose):
+            what = f"choose must be callable, and it is a {type(choose).__name__}."
             raise ArgumentError(what, fix="pass a function from the first answer to a mechanism.")
-        if self.second is not None and not isinstance(self.second, Loss):
-            what = f"second must be a loss, and it is a {type(self.second).__name__}."
+        if second is not None and not isinstance(second, Loss):
+            what = f"second must be a loss, and it is a {type(second).__name__}."
             raise ArgumentError(what, fix="pass the most that a choice costs, such as Pure(1).")
 
     def chosen(self, answer: Any) -> Any:

@@ -83,8 +83,9 @@ class Oblivious:
 
     def __post_init__(self) -> None:
         check_releasing(self.mechanism)
-        if not callable(self.function):
-            what = f"function must be callable, and it is a {type(self.function).__name__}."
+        function: Any = self.function
+        if not callable(function):
+            what = f"function must be callable, and it is a {type(function).__name__}."
             raise ArgumentError(what, fix="pass a function of the data.")
         if isinstance(self.otherwise, list):
             object.__setattr__(self, "otherwise", tuple(self.otherwise))
@@ -143,7 +144,7 @@ class Oblivious:
             raise ArgumentError("pairs must hold pairs of neighbouring data, and it holds none.", fix=_FIX)
         moved = [(self._moves(one, two), (one, two)) for one, two in listed]
         broken = [(moves, pair) for moves, pair in moved if not self._keeps(moves)]
-        moves, pair = broken[0] if broken else max(moved, key=lambda each: sum(abs(move) for move in each[0]))
+        moves, pair = broken[0] if broken else max(moved, key=lambda each: _far(each[0]))
         declared = getattr(self.mechanism, "sensitivity", None) is not None
         data = [each for pair in listed for each in pair]
         lost = sum(self._is_lost(each) for each in data)
@@ -205,7 +206,7 @@ def _is_pair(pair: Any) -> bool:
 
 def _shape(value: Any) -> tuple[int, ...]:
     if isinstance(value, np.ndarray):
-        return value.shape
+        return tuple(value.shape)
     return (len(value),) if isinstance(value, (list, tuple)) else ()
 
 
@@ -223,6 +224,11 @@ def _difference(one: Move, two: Move) -> Move:
     if isinstance(one, Fraction) and isinstance(two, Fraction):
         return two - one
     return Fraction(0) if one == two else math.inf
+
+
+def _far(moves: Sequence[Move]) -> Move:
+    exact = [abs(move) for move in moves if isinstance(move, Fraction)]
+    return sum(exact, Fraction(0)) if len(exact) == len(moves) else math.inf
 
 
 def _witness(other: Any, agreeing: Iterable[tuple[Any, Any]]) -> tuple[Any, Any] | None:

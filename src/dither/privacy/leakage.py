@@ -220,7 +220,9 @@ def _information_bound(
     if not ways:
         return None
     apart = 1 - sum(p * p for p in shares)
-    return min(entropy, *(_up(lambda way=way: balls.ball(apart) * way() / arb(2).log()) for way in ways))
+    with balls.working(_BITS):
+        nats = min(balls.upper(way()) for way in ways)
+    return min(entropy, _up(lambda: balls.ball(apart * nats) / arb(2).log()))
 
 
 def _epsilon(loss: Loss, steps: int) -> Fraction | None:
