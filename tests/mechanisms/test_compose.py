@@ -197,8 +197,24 @@ def test_equal_epsilon_with_more_rho_is_dearer() -> None:
 
 
 def test_without_few_answers_the_price_must_be_stated() -> None:
-    with pytest.raises(ArgumentError, match="second=Pure"):
-        dt.Adaptive(dt.Geometric(epsilon=1, sensitivity=1), lambda answer: COIN).loss()
+    endless = dt.Adaptive(dt.Geometric(epsilon=1, sensitivity=1), lambda answer: COIN)
+    for call in (endless.loss, lambda: endless.release(3)):
+        with pytest.raises(ArgumentError, match="second=Pure"):
+            call()
+
+
+def test_a_choice_that_changes_its_mind_is_refused() -> None:
+    """The price was found by asking about every answer; what is chosen later must stay within it."""
+    asked: list[int] = []
+
+    def fickle(answer: int) -> dt.RandomizedResponse:
+        asked.append(answer)
+        return dt.RandomizedResponse(epsilon=1 if len(asked) <= 2 else 5)
+
+    chosen = dt.Adaptive(COIN, fickle)
+    assert chosen.loss() == dt.Pure(2)
+    with pytest.raises(ArgumentError, match="costs more"):
+        chosen.release(1)
 
 
 def test_what_is_no_composition_is_refused() -> None:

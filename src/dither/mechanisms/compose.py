@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from dither.errors import ArgumentError, Fix, Python
@@ -135,7 +136,7 @@ class Adaptive:
 
     Guarantee: the first's loss and `second`, the most that any choice costs. Without `second` it is found by asking `choose`
     about every answer the first can give, which must be few.
-    Relies on: `choose` looking at the answer only, never at the data. A choice dearer than `second` is refused before it runs.
+    Relies on: `choose` looking at the answer only, never at the data. A choice dearer than that is refused before it runs.
 
     >>> yes = RandomizedResponse(epsilon=1)
     >>> follow = Adaptive(yes, lambda answer: RandomizedResponse(epsilon=2 if answer else "1/2"))
@@ -158,26 +159,34 @@ class Adaptive:
             what = f"second must be a loss, and it is a {type(second).__name__}."
             raise ArgumentError(what, fix="pass the most that a choice costs, such as Pure(1).")
 
+    @cached_property
+    def dearest(self) -> Loss:
+        """Returns the most that a choice costs: `second`, or the largest loss over every answer that the first can give."""
+        if self.second is not None:
+            return self.second
+        first, last = self._ends(0)
+        return largest([self._choice(self.first.outcome(k)).loss() for k in range(first, last + 1)])
+
+    def _choice(self, answer: Any) -> Any:
+        return check_releasing(self.choose(answer), "the choice")
+
     def chosen(self, answer: Any) -> Any:
-        """Returns the mechanism that follows this answer. Refuses one that costs more than `second`."""
-        then = check_releasing(self.choose(answer), "the choice")
-        if self.second is not None and not _covers(self.second, then.loss()):
-            raise ArgumentError("The choice costs more than `second` allows.", fix="raise `second`, or choose another.")
+        """Returns the mechanism that follows this answer. Refuses one that costs more than `dearest`."""
+        then = self._choice(answer)
+        if not _covers(self.dearest, then.loss()):
+            raise ArgumentError("The choice costs more than the price of this mechanism counts.", fix="raise `second`.")
         return then
 
     def release(self, exact: Any) -> tuple[Any, Any]:
+        self.loss()  # without a price nothing is released
         answer = self.first.release(exact)
         return answer, self.chosen(answer).release(exact)
 
     def loss(self) -> Loss:
-        return total([self.first.loss(), self.second or largest([each.loss() for each in self._choices()])])
+        return total([self.first.loss(), self.dearest])
 
     def curve(self) -> Curve:
         return self.loss().curve()
-
-    def _choices(self, exact: Any = 0) -> list[Any]:
-        first, last = self._ends(exact)
-        return [self.chosen(self.first.outcome(k)) for k in range(first, last + 1)]
 
     def _ends(self, exact: Any) -> tuple[int, int]:
         try:
@@ -193,7 +202,9 @@ class Adaptive:
 
     def law(self, exact: Any) -> Branching:
         """Returns the joint law of the pairs, numbered as in exact/laws/joint.py; `outcome` reads a number."""
-        return Branching(self.first.law(exact), tuple(each.law(exact) for each in self._choices(exact)))
+        first, last = self._ends(exact)
+        branches = (self.chosen(self.first.outcome(k)).law(exact) for k in range(first, last + 1))
+        return Branching(self.first.law(exact), tuple(branches))
 
     def outcome(self, k: int) -> tuple[Any, Any]:
         place, then = values(numbers.whole(k, "k", least=0), 2)

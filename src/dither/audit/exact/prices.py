@@ -79,7 +79,7 @@ def check(example: Example, claimed: Loss | None = None) -> Verdict:
 
 _PARTS = (
     *("epsilon", "delta", "rho", "scale", "p", "sensitivity", "grid", "n", "categories"),
-    *("rule", "keys_per_unit", "threshold", "cutoff", "monotone"),
+    *("rule", "keys_per_unit", "threshold", "cutoff", "monotone", "rows", "parts"),
 )
 
 
@@ -95,6 +95,8 @@ def show_mechanism(example: Example) -> str:
 def _word(value: Any) -> str:
     if isinstance(value, Fraction):
         return show(value)
+    if isinstance(value, tuple):
+        return f"({', '.join(type(part).__name__ if isinstance(part, Mechanism) else _word(part) for part in value)})"
     if isinstance(value, PerCoordinate):
         return f"PerCoordinate({value.count}, {_word(value.each)})"
     if isinstance(value, (L1, L2)):
