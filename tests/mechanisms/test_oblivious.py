@@ -31,12 +31,19 @@ def mean(values: Any) -> Fraction:
     return Fraction(sum(values), len(values))  # raises on an empty table
 
 
+def what_comes(asked: dt.Oblivious, data: Any) -> type:
+    """The type of the release, or of the error."""
+    try:
+        return type(asked.release(data))
+    except Exception as problem:
+        return type(problem)
+
+
 @pytest.mark.parametrize("data", ODD, ids=lambda thing: type(thing).__name__)
 @pytest.mark.parametrize("function", [old, mean, lambda data: data, lambda data: data["x"], lambda data: [1, 2]])
 def test_no_data_make_a_release_fail(function: Any, data: Any) -> None:
     for mechanism in (COUNT, dt.Laplace(epsilon=1, sensitivity=1, grid="1/4"), dt.RandomizedResponse(epsilon=1)):
-        released = dt.Oblivious(function, mechanism).release(data)
-        assert type(released) in (int, Fraction)
+        assert what_comes(dt.Oblivious(function, mechanism), data) in (int, Fraction)
 
 
 def test_that_a_plain_function_before_a_mechanism_does_fail() -> None:

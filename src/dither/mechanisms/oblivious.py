@@ -108,8 +108,9 @@ class Oblivious:
         return law
 
     def _on(self, method: Callable[[Any], Any], data: Any) -> Any:
+        answer = self.answer(data)
         try:
-            return method(self.answer(data))
+            return method(answer)
         except Exception:  # a value of a type that the mechanism refuses
             return method(self.otherwise)
 
