@@ -198,7 +198,7 @@ class Oblivious:
                 yield known, each
 
 
-_FIX = "give a list of pairs, such as AddRemove().pairs([0, 1], rows=3)."
+_FIX = "give a list of pairs, such as AddRemove().pairs([0, 1], 3)."
 
 
 def _is_pair(pair: Any) -> bool:
