@@ -804,4 +804,48 @@ MECHANISMS = (
     ),
 )
 
-MUTANTS = (*MECHANISMS, *QUERY, *PLANNING, *PRIVACY, *ENGINES, *LEDGER, *SESSION, *STREAMS)
+
+TEXTBOOK = (
+    Mutant(
+        "tuple-verified-as-its-worst-element",
+        "the worst ratio of a tuple of releases is that of one of them",
+        "privacy/proof.py",
+        "sum((part.high for part in parts), _NONE)",
+        "max(part.high for part in parts)",
+        "tests/mechanisms/test_compose.py::test_a_price_below_the_sum_is_broken_and_the_tuple_is_named",
+    ),
+    Mutant(
+        "delta-one-way",
+        "a delta is verified from the first data to the second only",
+        "privacy/proof.py",
+        "for way in ((one, other), (other, one))]",
+        "for way in ((one, other),)]",
+        "tests/privacy/test_hockey.py::test_both_directions_are_checked",
+    ),
+    Mutant(
+        "falling-ratio-forgotten",
+        "the outputs below a falling log ratio's edge are left out of a delta",
+        "privacy/hockey.py",
+        "yield (edge, last) if rising else (first, -edge)",
+        "yield (edge, last) if rising else (-edge, last)",
+        "tests/privacy/test_hockey.py::test_delta_is_the_sum_over_all_outputs",
+    ),
+    Mutant(
+        "adaptive-choice-for-nothing",
+        "an adaptive composition costs as much as its first release",
+        "mechanisms/compose.py",
+        "return total([self.first.loss(), self.dearest])",
+        "return self.first.loss()",
+        "tests/mechanisms/test_compose.py::test_the_price_of_a_choice_is_that_of_the_dearest",
+    ),
+    Mutant(
+        "function-fails-by-data",
+        "an error of the function of an oblivious mechanism is shown",
+        "mechanisms/oblivious.py",
+        "except Exception:  # whatever it is: the data must not decide whether there is an answer",
+        "except ZeroDivisionError:",
+        "tests/mechanisms/test_oblivious.py::test_no_data_make_a_release_fail",
+    ),
+)
+
+MUTANTS = (*MECHANISMS, *QUERY, *PLANNING, *PRIVACY, *ENGINES, *LEDGER, *SESSION, *STREAMS, *TEXTBOOK)

@@ -32,11 +32,15 @@ if TYPE_CHECKING:
     from dither.mechanisms import (
         L1,
         L2,
+        Adaptive,
+        Channel,
+        Compose,
         Exponential,
         Gaussian,
         Geometric,
         Laplace,
         NoisyMax,
+        Oblivious,
         PerCoordinate,
         PermuteAndFlip,
         RandomizedResponse,
@@ -46,12 +50,12 @@ if TYPE_CHECKING:
         TruncatedGeometric,
         spaces,
     )
-    from dither.privacy import guarantees, parts, sensitivity
+    from dither.privacy import guarantees, leakage, parts, sensitivity
     from dither.privacy.composition import parallel, postprocess
     from dither.privacy.filters import ApproxFilter, Odometer, PureFilter, ZCDPFilter
     from dither.privacy.losses import ZCDP, Approx, Curve, Pure, total
     from dither.privacy.neighbours import AddRemove, Group, Replace
-    from dither.privacy.proof import verify
+    from dither.privacy.proof import profile, verify
     from dither.query.fluent import (
         clipped,
         count,
@@ -76,6 +80,7 @@ __all__ = [
     "L1",
     "L2",
     "ZCDP",
+    "Adaptive",
     "AddRemove",
     "Approx",
     "ApproxFilter",
@@ -84,6 +89,8 @@ __all__ = [
     "BudgetError",
     "Catalog",
     "CatalogError",
+    "Channel",
+    "Compose",
     "Curator",
     "Curve",
     "DitherError",
@@ -95,6 +102,7 @@ __all__ = [
     "Laplace",
     "LedgerError",
     "NoisyMax",
+    "Oblivious",
     "Odometer",
     "PerCoordinate",
     "PermuteAndFlip",
@@ -121,6 +129,7 @@ __all__ = [
     "count_distinct",
     "count_units",
     "guarantees",
+    "leakage",
     "max_",
     "mean",
     "median",
@@ -129,6 +138,7 @@ __all__ = [
     "parallel",
     "parts",
     "postprocess",
+    "profile",
     "quantile",
     "sensitivity",
     "spaces",
@@ -159,11 +169,15 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "dither.mechanisms": (
         "L1",
         "L2",
+        "Adaptive",
+        "Channel",
+        "Compose",
         "Exponential",
         "Gaussian",
         "Geometric",
         "Laplace",
         "NoisyMax",
+        "Oblivious",
         "PerCoordinate",
         "PermuteAndFlip",
         "RandomizedResponse",
@@ -173,12 +187,12 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "TruncatedGeometric",
         "spaces",
     ),
-    "dither.privacy": ("guarantees", "parts", "sensitivity"),
+    "dither.privacy": ("guarantees", "leakage", "parts", "sensitivity"),
     "dither.privacy.composition": ("parallel", "postprocess"),
     "dither.privacy.filters": ("ApproxFilter", "Odometer", "PureFilter", "ZCDPFilter"),
     "dither.privacy.losses": ("ZCDP", "Approx", "Curve", "Pure", "total"),
     "dither.privacy.neighbours": ("AddRemove", "Group", "Replace"),
-    "dither.privacy.proof": ("verify",),
+    "dither.privacy.proof": ("profile", "verify"),
     "dither.catalog.values": ("Budget", "Catalog", "Rows", "Table"),
     "dither.catalog.declare": ("between", "column", "values"),
     "dither.query.fluent": (

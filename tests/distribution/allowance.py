@@ -22,6 +22,8 @@ WEIGHTS = {
     "peak": 1,
     "fair bits": 1,
     "mechanisms": 4,
+    "joint laws": 1,
+    "inverses": 1,
     "attacks": 4,
     "audit": 8,
     "clipped mean": 1,

@@ -222,7 +222,13 @@ SPACES: list[tuple[Any, Any]] = [
 def meanings() -> Iterator[Right]:
     noise = dt.Geometric(epsilon=1, sensitivity=1)
     yield Right("verify", dt.verify, {"mechanism": noise, "pairs": [(1, 2)], "claimed": 1})
+    yield Right("verify(delta)", dt.verify, {"mechanism": noise, "pairs": [(1, 2)], "claimed": 1, "delta": "1e-6"})
+    yield Right("profile", dt.profile, {"mechanism": noise, "pairs": [(1, 2)], "epsilons": [0, 1]})
     yield Right("postprocess", dt.postprocess, {"mechanism": noise, "function": abs})
+    prior = {"mechanism": noise, "prior": {1: "1/2", 2: "1/2"}}
+    yield Right("leakage.posterior", dt.leakage.posterior, {**prior, "answer": 3, "steps": 1})
+    yield Right("leakage.measure", dt.leakage.measure, {**prior, "steps": 1})
+    yield Right("leakage.flat", dt.leakage.flat, {"values": [1, 2]})
     told, pure = dt.guarantees, dt.Pure(1)
     yield Right("factor", told.factor, {"epsilon": 1})
     yield Right("power", told.power, {"loss": pure, "false_alarms": "0.1", "delta": "1e-6"})
@@ -269,6 +275,8 @@ def mechanisms() -> Iterator[Right]:
         dt.RandomizedResponse: {"epsilon": 1, "categories": 3},
         dt.SparseVector: {"epsilon": 1, "sensitivity": 1, "threshold": 5, "cutoff": 2},
         dt.Threshold: {"epsilon": 1, "delta": "1e-6", "keys_per_unit": 2, "rule": "optimal"},
+        dt.Channel: {"rows": [["3/4", "1/4"], ["1/4", "3/4"]]},
+        dt.Compose: {"parts": [dt.Geometric(epsilon=1, sensitivity=1)] * 2},
     }
     for kind, given in made.items():
         yield Right(kind.__name__, kind, given)
@@ -292,6 +300,27 @@ def mechanisms() -> Iterator[Right]:
     for each in (dt.Geometric, dt.Laplace, dt.Gaussian, dt.Exponential, dt.NoisyMax, dt.SparseVector, dt.TruncatedGeometric):
         rest = {name: it for name, it in made[each].items() if name not in ("epsilon", "delta")}
         yield Right(f"{each.__name__}.with_scale", each.with_scale, {"scale": 5, **rest})
+
+
+def around() -> Iterator[Right]:
+    """Mechanisms made of others, and of functions."""
+    coin = dt.RandomizedResponse(epsilon=1)
+    yield Right("Compose.repeat", dt.Compose.repeat, {"mechanism": coin, "n": 3})
+    yield Right("Compose, star", dt.Compose, {}, (coin, coin))
+    both = dt.Compose(coin, coin)
+    yield Right("Compose.release", both.release, {"exact": 1})
+    yield Right("Adaptive", dt.Adaptive, {"first": coin, "choose": lambda answer: coin, "second": dt.Pure(1)})
+    follow = dt.Adaptive(coin, lambda answer: coin)
+    yield Right("Adaptive.release", follow.release, {"exact": 1})
+    yield Right("Adaptive.law", follow.law, {"exact": 1})
+    yield Right("Adaptive.outcome", follow.outcome, {"k": 0})
+    yield Right("Oblivious", dt.Oblivious, {"function": sum, "mechanism": coin, "otherwise": 0})
+    asked = dt.Oblivious(sum, coin)
+    yield Right("Oblivious.release", asked.release, {"data": [1]})
+    yield Right("Oblivious.law", asked.law, {"data": [1]})
+    yield Right("Oblivious.check", asked.check, {"pairs": [((0,), (1,))], "other": asked})
+    for relation in (dt.AddRemove(), dt.Replace()):
+        yield Right(f"{type(relation).__name__}.pairs", relation.pairs, {"values": [0, 1], "rows": 2})
 
 
 def _methods(one: Any) -> Iterator[Right]:

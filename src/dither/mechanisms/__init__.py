@@ -9,17 +9,21 @@ Rule: noise and its price are computed in the same file.
     exponential, permute_and_flip, noisy_max: choose a candidate    randomized_response, sparse_vector, threshold
     structured  chooses an output of spaces/, which cannot be listed
     sampled     a mechanism on a secret sample of the units
+    channel     given by a table of probabilities               compose, oblivious: made of other mechanisms
 """
 
 from __future__ import annotations
 
 from dither.mechanisms.base import Example, Mechanism, registry
+from dither.mechanisms.channel import Channel
+from dither.mechanisms.compose import Adaptive, Compose
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.noisy_max import NoisyMax
 from dither.mechanisms.norms import L1, L2, PerCoordinate
+from dither.mechanisms.oblivious import Oblivious
 from dither.mechanisms.permute_and_flip import PermuteAndFlip
 from dither.mechanisms.randomized_response import RandomizedResponse
 from dither.mechanisms.sampled import Sampled
@@ -32,6 +36,9 @@ from dither.mechanisms.truncated import TruncatedGeometric
 __all__ = [
     "L1",
     "L2",
+    "Adaptive",
+    "Channel",
+    "Compose",
     "Example",
     "Exponential",
     "Gaussian",
@@ -40,6 +47,7 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "NoisyMax",
+    "Oblivious",
     "Orders",
     "Paths",
     "PerCoordinate",

@@ -22,6 +22,7 @@ noise and saturate at the ends of 64 bits after it. Clamping never moves two ans
 noisy answer are post-processing. A single whole number has no limit.
 A float stands for its exact binary value, NaN counts as 0, and infinities go to the ends of the clamp.
 In an array of objects a bool counts as 0 or 1 and a non-number as 0, so that no element decides whether a release is made.
+A list or tuple of numbers is read as such an array.
 A masked array is refused: it is not clear whether the values under the mask count.
 
 Rounding is exact for answers of any length: with the grid a/b, floor(x b/a + 1/2) = floor((floor(2 b x) + a) / 2a),
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from dither.mechanisms.sampled import Sampled
 
 Whole = int | NDArray[np.integer[Any]]
-Answer = int | float | Fraction | Decimal | NDArray[Any]
+Answer = int | float | Fraction | Decimal | NDArray[Any] | list[Any] | tuple[Any, ...]
 
 _WIDE = 1 << 62
 _NARROW = 1 << 52
@@ -82,6 +83,16 @@ def whole_array(exact: NDArray[Any], norm: Norm | None = None, grid: Fraction | 
     if exact.dtype.kind not in "iu":
         raise _wrong_type(f"an array of {exact.dtype}", "an array of integers")
     return np.asarray(exact)
+
+
+def listed(exact: Answer) -> Any:
+    """Returns a list or tuple as an array of objects, and anything else as it is. Looks at no element."""
+    if not isinstance(exact, (list, tuple)):
+        return exact
+    array = np.empty(len(exact), dtype=object)
+    for place, element in enumerate(exact):
+        array[place] = element
+    return array
 
 
 def _check_array(exact: NDArray[Any], norm: Norm | None, grid: Fraction | None) -> None:
@@ -366,11 +377,11 @@ def registry() -> tuple[type[Mechanism], ...]:
 
 
 def plain(value: Any) -> Any:
-    """Encodes a parameter exactly for JSON: a rational as text, a norm as its own record, labels as texts."""
+    """Encodes a parameter exactly for JSON: a rational as text, norms and mechanisms as records, labels as texts."""
     if hasattr(value, "record"):
         return value.record()
     if isinstance(value, tuple):
-        return [str(part) for part in value]
+        return [plain(part) if isinstance(part, Mechanism) else str(part) for part in value]
     return str(value) if isinstance(value, Fraction) else value
 
 
