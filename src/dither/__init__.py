@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         variance,
     )
     from dither.streams.running import RunningSum
+    from dither.tracing.run import records, trace
     from dither.workloads.workload import Workload
 
 __version__ = "0.1.0"
@@ -126,10 +127,12 @@ __all__ = [
     "parts",
     "postprocess",
     "quantile",
+    "records",
     "sensitivity",
     "stddev",
     "sum_",
     "total",
+    "trace",
     "values",
     "variance",
     "verify",
@@ -188,6 +191,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "variance",
     ),
     "dither.streams.running": ("RunningSum",),
+    "dither.tracing.run": ("records", "trace"),
     "dither.workloads.workload": ("Workload",),
 }
 
