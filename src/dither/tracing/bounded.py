@@ -195,7 +195,8 @@ def clipped(value: Bounded, low: Number, high: Number, step: Number | None = Non
     bottom, top = math.ceil(rational(low, "low") / on.step), math.floor(rational(high, "high") / on.step)
     if bottom > top:
         raise ArgumentError(
-            f"There is no multiple of {show(on.step)} from {show(low)} to {show(high)}.", fix="give wider bounds or a finer step."
+            f"There is no multiple of {show(on.step)} from {show(low)} to {show(high)}.",
+            fix="give wider bounds or a finer step.",
         )
     if max(abs(bottom), abs(top)) > LIMIT:
         raise too_large()

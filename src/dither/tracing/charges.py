@@ -25,13 +25,15 @@ import numpy as np
 
 from dither.errors import ArgumentError, BudgetError
 from dither.exact.laws.base import Integers
+from dither.exact.numbers import show
 from dither.mechanisms import Exponential, Gaussian, Geometric, Laplace, NoisyMax, PermuteAndFlip, SparseVector
 from dither.mechanisms.base import Mechanism
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate
 from dither.privacy.filters import ApproxFilter, Filter, PureFilter, ZCDPFilter
 from dither.privacy.losses import ZCDP, Approx, Curve, Loss, Pure
+from dither.privacy.parts.base import MOST
 from dither.tracing.influence import LIMIT, Load, Wide
-from dither.tracing.refusals import Place
+from dither.tracing.refusals import Place, place
 
 Choosing = Exponential | NoisyMax | PermuteAndFlip | SparseVector
 CHOOSING = (Exponential, NoisyMax, PermuteAndFlip, SparseVector)
@@ -80,6 +82,13 @@ def at_worst(one: Geometric | Gaussian, load: Load, numbers: int, largest: int) 
     total, squares, moving = load.most()
     if not total:
         return None
+    price, unit = (total / one.noise.scale, "ε") if isinstance(one, Geometric) else (squares / (2 * one.variance), "ρ")
+    if price > MOST:
+        raise ArgumentError(
+            f"This release would cost a record {unit} = {show(price)}, and the largest price is {show(Fraction(MOST))}.",
+            where=str(place()),
+            fix="add more noise, or clip to smaller bounds.",
+        )
     if isinstance(one, Geometric):
         norm: Norm = PerCoordinate(moving, largest) if moving * largest == total else L1(total, dimension=numbers)
         return Geometric.with_scale(one.noise.scale, sensitivity=norm)
@@ -114,8 +123,9 @@ class _Kind:
         if max(self.bounds) > LIMIT and self.total.dtype != object:
             self.total, self.squares = self.total.astype(object), self.squares.astype(object)
         for sums, amounts in ((self.total, load.total), (self.squares, load.squares)):
-            sums[load.starts] += sign * amounts  # stretches are disjoint, so no place comes twice
-            sums[load.stops] -= sign * amounts
+            more = (sign * amounts).astype(sums.dtype)
+            sums[load.starts] += more  # stretches are disjoint, so no place comes twice
+            sums[load.stops] -= more
 
 
 class Charges:
@@ -173,7 +183,9 @@ class Charges:
     def loss(self) -> Pure | ZCDP:
         """Returns the price of the run so far: of the record that paid most."""
         epsilon, rho = self.largest()
-        return Pure(epsilon, rho) if all(key[0] is not None for key in self._kinds) else ZCDP(rho)
+        pure = all(key[0] is not None for key in self._kinds)
+        parts = max(1, math.ceil(epsilon / MOST), math.ceil(rho / MOST))  # a sum may exceed what a single loss may state
+        return Pure(epsilon / parts, rho / parts).repeat(parts) if pure else ZCDP(rho / parts).repeat(parts)
 
 
 def _largest(weighted: list[tuple[Fraction, Wide, int]]) -> Fraction:

@@ -93,10 +93,15 @@ class Influence:
         """Returns f if output j is moved by no record but f + j, for every j; else None. 0 if no record moves anything."""
         if self.is_none:
             return 0
-        if not bool(np.all(self.stop - self.start == 1)) or len(np.unique(self.output)) != len(self.output):
-            return None
-        shift = np.unique(self.start - self.output)
-        return int(shift[0]) if len(shift) == 1 and shift[0] >= 0 else None
+        shift = self.start - self.output
+        first = int(shift[0])
+        alone = self.one_run_each and bool(np.all(self.stop - self.start == 1))
+        return first if alone and first >= 0 and bool(np.all(shift == first)) else None
+
+    @property
+    def one_run_each(self) -> bool:
+        """Whether no output has two runs."""
+        return bool(np.all(self.output[1:] > self.output[:-1]))
 
     # --- the rules --------------------------------------------------------------------------------------------------
 
@@ -246,7 +251,8 @@ def _combined(a: Influence, b: Influence, how: Callable[[Integers, Integers], In
     if a.outputs * stride >= LIMIT:
         raise too_many(a.outputs)
     ends = [each.output * stride + place for each in (a, b) for place in (each.start, each.stop)]
-    cuts = np.unique(np.concatenate(ends))
+    cuts = np.sort(np.concatenate(ends))
+    cuts = cuts[np.concatenate(([True], cuts[1:] > cuts[:-1]))]
     if len(cuts) > MOST_RUNS:
         raise too_many(len(cuts))
     here, following = cuts[:-1], cuts[1:]

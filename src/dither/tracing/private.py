@@ -64,7 +64,11 @@ class Private(Secret):
 
     def _with(self, other: Any, how: Callable[[Bounded, Bounded], Bounded]) -> Any:
         read = as_private(self.run, other)
-        return NotImplemented if read is None else Private(self.run, how(self._inside, inside(read)), self._scalar and is_scalar(read))
+        return (
+            NotImplemented
+            if read is None
+            else Private(self.run, how(self._inside, inside(read)), self._scalar and is_scalar(read))
+        )
 
     def __add__(self, other: Any) -> Any:
         return self._with(other, bounded.plus)
@@ -88,7 +92,9 @@ class Private(Secret):
             refuse("Nothing is divided by a private value: it may be 0.", "release it, and divide by what comes back.")
         by = parse_number(other)
         if by is None or not by:
-            raise ArgumentError("A private value is divided by public numbers other than 0.", fix="multiply by a public vector.")
+            raise ArgumentError(
+                "A private value is divided by public numbers other than 0.", fix="multiply by a public vector."
+            )
         return self * (1 / by)
 
     def __neg__(self) -> Private:
@@ -189,7 +195,9 @@ class Private(Secret):
         try:
             found = np.asarray(places[key.__index__() if isinstance(key, Noisy) else key])
         except (IndexError, TypeError):
-            raise ArgumentError(f"There is no such position in {len(self)} numbers.", fix="give a position from 0 on.") from None
+            raise ArgumentError(
+                f"There is no such position in {len(self)} numbers.", fix="give a position from 0 on."
+            ) from None
         chosen = np.atleast_1d(found).ravel()
         once = isinstance(key, slice) or found.ndim == 0
         return Private(self.run, bounded.taken(self._inside, chosen, once=once), scalar=found.ndim == 0)

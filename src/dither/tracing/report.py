@@ -65,11 +65,11 @@ def loss_words(loss: Loss) -> str:
 
 def _price_line(trace: Traced) -> str:
     cost = loss_words(trace.loss())
+    if not trace.depends:
+        return f"price of the program: {cost}"
     if trace.limit is not None:
-        return f"price of the program: at most {loss_words(trace.limit)} (limit); this run: {cost}"
-    if trace.depends:
-        return f"price of this run: {cost}; another run may cost more. For a guarantee, give limit="
-    return f"price of the program: {cost}"
+        return f"price of the program: at most {loss_words(trace.limit)}, its limit; price of this run: {cost}"
+    return f"price of this run: {cost}; another run may cost more. For a guarantee, give limit="
 
 
 def _rule(releases: Sequence[Release]) -> str:
@@ -82,7 +82,11 @@ def _release_lines(group: list[Release]) -> list[str]:
     numbers = "1 number" if first.numbers == 1 else f"{first.numbers} numbers"
     each = f"{times} times {numbers}, each time" if times > 1 else f"{numbers},"
     noise = first.mechanism
-    scale = f"noise of scale {show_rounded(noise.noise_scale * float(first.grid))}" if isinstance(noise, (Geometric, Gaussian)) else ""
+    scale = (
+        f"noise of scale {show_rounded(noise.noise_scale * float(first.grid))}"
+        if isinstance(noise, (Geometric, Gaussian))
+        else ""
+    )
     touched = sorted(span for release in group for span in release.records)
     kind = {"Geometric": "geometric", "Gaussian": "Gaussian"}.get(noise.tag, noise.tag)
     return [
@@ -112,10 +116,10 @@ def rewrite(releases: Sequence[Release], loss: Loss, summed: int) -> str:
     if noise is None or spans is None:
         return ""
     starts, stops, moves = spans
-    if len(starts) < 3 or len(np.unique(moves)) != 1:
+    if len(starts) < 3 or bool(np.any(moves != moves[0])):
         return ""
     move = int(moves[0])
-    if len(np.unique(starts)) == 1 and len(np.unique(stops)) == len(stops):
+    if bool(np.all(starts == starts[0])) and bool(np.all(np.diff(np.sort(stops)) > 0)):
         return _running(len(stops), loss, move, noise.noise_scale * _spread(noise))
     apart = bool(np.all(np.sort(starts)[1:] >= np.sort(stops)[:-1]))
     if apart and summed >= 3:

@@ -69,7 +69,9 @@ class Rows(Secret):
     def __getitem__(self, key: Any) -> Private | Rows:
         """Returns one column as a private vector, or some columns: rows[:, 0], rows[:, 1:]. Rows are not chosen."""
         if not isinstance(key, tuple) or len(key) != 2 or key[0] != slice(None) or isinstance(key[1], Secret):
-            raise ArgumentError("Columns are chosen by public places, and rows are not.", fix="write rows[:, 0] or rows[:, 1:].")
+            raise ArgumentError(
+                "Columns are chosen by public places, and rows are not.", fix="write rows[:, 0] or rows[:, 1:]."
+            )
         try:
             places = np.arange(self.columns)[key[1]]
         except (IndexError, TypeError):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dither.errors import ArgumentError, DitherError, PriceError
 from dither.exact.laws.base import Integers
 from dither.exact.numbers import Number, between, positive, rational, show
-from dither.mechanisms import base
+from dither.mechanisms import SparseVector, base
 from dither.mechanisms.base import Mechanism, refuse_masked
 from dither.privacy.filters import Filter
 from dither.privacy.losses import ZCDP, Curve, Loss, Pure, total
@@ -138,7 +138,12 @@ class Run:
             worst = one.group(int(groups.max()))
             self.releases.append(Release(here, mechanism, worst, value.outputs, load.records()))
         chosen = mechanism.release(np.array(fitted.exact))
-        return Noisy(np.array(chosen), self) if isinstance(chosen, (int, tuple)) else chosen
+        if isinstance(mechanism, SparseVector):  # questions after the last yes count as no, so that the length is public
+            chosen = np.array([*chosen, *[False] * (value.outputs - len(chosen))])
+        elif mechanism.candidates is not None:
+            self.left("a mechanism chose a label")
+            return chosen
+        return Noisy(np.array(chosen), self)
 
 
 def _on_grid(value: Bounded, grid: Fraction) -> Bounded:
@@ -153,7 +158,7 @@ def _on_grid(value: Bounded, grid: Fraction) -> Bounded:
 
 
 def _spans(influence: Influence) -> tuple[Integers, Integers, Integers] | None:
-    whole = len(influence.output) == influence.outputs and len(np.unique(influence.output)) == influence.outputs
+    whole = len(influence.output) == influence.outputs and influence.one_run_each
     return (influence.start, influence.stop, influence.move) if whole else None
 
 
