@@ -52,8 +52,13 @@ class Scripted:
         self.script: list[int] = []
         self.chance = arb(1)
         self.centres: list[tuple[Any, int]] = []
+        scripted = self
+
+        def release(mechanism: Any, exact: Any) -> Any:
+            return scripted._release(mechanism, exact)
+
         for kind in (Geometric, Gaussian):
-            monkeypatch.setattr(kind, "release", lambda mechanism, exact: self._release(mechanism, exact))
+            monkeypatch.setattr(kind, "release", release)
 
     def _release(self, mechanism: Any, exact: Any) -> Any:
         outputs = []

@@ -12,7 +12,7 @@ import pytest
 import dither as dt
 from dither.tracing.bounded import Bounded
 from dither.tracing.influence import Influence
-from tests.tracing.programs import ONE, Scripted, neighbours, noisy_elements, partial_sums, worst_excess
+from tracing.programs import ONE, Scripted, neighbours, noisy_elements, partial_sums, worst_excess
 
 TIGHT = 1e-12
 

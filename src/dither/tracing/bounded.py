@@ -129,8 +129,8 @@ def _aligned(a: Bounded, b: Bounded) -> tuple[Bounded, Bounded]:
 def concatenated(a: Bounded, b: Bounded) -> Bounded:
     """Returns the numbers of both in one vector."""
     a, b = _same_step(a, b)
-    parts = (np.concatenate(pair) for pair in ((a.exact, b.exact), (a.low, b.low), (a.high, b.high)))
-    return Bounded(*parts, a.step, a.influence.followed_by(b.influence))
+    exact, low, high = (np.concatenate(pair) for pair in ((a.exact, b.exact), (a.low, b.low), (a.high, b.high)))
+    return Bounded(exact, low, high, a.step, a.influence.followed_by(b.influence))
 
 
 def _spread(a: Bounded, b: Bounded) -> tuple[Bounded, Bounded]:
@@ -204,7 +204,7 @@ def clipped(value: Bounded, low: Number, high: Number, step: Number | None = Non
     return Bounded(exact, lows, highs, on.step, on.influence)
 
 
-def looked_up(value: Bounded, function: Callable[[Fraction], Number], step: Number) -> Bounded:
+def looked_up(value: Bounded, function: Callable[[Fraction], float | Fraction], step: Number) -> Bounded:
     """Replaces each number by a function of it, rounded to multiples of `step`.
 
     The function is computed for every number within the bounds, so that it sees no private number and nothing that it does
@@ -237,15 +237,15 @@ def looked_up(value: Bounded, function: Callable[[Fraction], Number], step: Numb
 def added(value: Bounded) -> Bounded:
     """Returns the sum of all numbers."""
     _check_sum(value)
-    sums = (np.array([each.sum()], dtype=np.int64) for each in (value.exact, value.low, value.high))
-    return Bounded(*sums, value.step, value.influence.added())
+    exact, low, high = (np.array([each.sum()], dtype=np.int64) for each in (value.exact, value.low, value.high))
+    return Bounded(exact, low, high, value.step, value.influence.added())
 
 
 def cumulated(value: Bounded) -> Bounded:
     """Returns the sums of the first number, the first two, and so on."""
     _check_sum(value)
-    sums = (np.cumsum(each, dtype=np.int64) for each in (value.exact, value.low, value.high))
-    return Bounded(*sums, value.step, value.influence.cumulated())
+    exact, low, high = (np.cumsum(each, dtype=np.int64) for each in (value.exact, value.low, value.high))
+    return Bounded(exact, low, high, value.step, value.influence.cumulated())
 
 
 def _check_sum(value: Bounded) -> None:
@@ -260,8 +260,8 @@ def extreme(value: Bounded, how: Callable[..., Integers]) -> Bounded:
         raise ArgumentError("An empty vector has no smallest or largest number.", fix="trace at least one record.")
     if len(value.influence.move) and len(np.unique(value.influence.move)) > MOST_POINTS:
         raise too_many(len(value.influence.move))
-    ends = (np.array([how.reduce(each)]) for each in (value.exact, value.low, value.high))  # type: ignore[attr-defined]
-    return Bounded(*ends, value.step, value.influence.largest())
+    exact, low, high = (np.array([how.reduce(each)]) for each in (value.exact, value.low, value.high))  # type: ignore[attr-defined]
+    return Bounded(exact, low, high, value.step, value.influence.largest())
 
 
 def _most(whole: Integers | NDArray[np.int64]) -> int:

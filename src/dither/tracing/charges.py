@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dither.errors import ArgumentError, BudgetError
 from dither.exact.laws.base import Integers
@@ -179,6 +180,15 @@ class Charges:
         pure = [(key[0], kind.total, kind.bounds[0]) for key, kind in self._kinds.items() if key[0] is not None]
         every = [(key[1], kind.squares, kind.bounds[1]) for key, kind in self._kinds.items()]
         return _largest(pure), _largest(every)
+
+    def paid(self) -> NDArray[np.float64]:
+        """Returns about what each record paid, for pictures: epsilon, or rho if some noise has no epsilon."""
+        pure = all(key[0] is not None for key in self._kinds)
+        parts = [
+            float((key[0] or 0) if pure else key[1]) * np.cumsum(kind.total if pure else kind.squares).astype(float)
+            for key, kind in self._kinds.items()
+        ]
+        return np.asarray(sum(parts, np.zeros(self._records + 1)))[:-1]
 
     def loss(self) -> Pure | ZCDP:
         """Returns the price of the run so far: of the record that paid most."""

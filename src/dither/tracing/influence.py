@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from dither.exact.laws.base import Integers
 
 MOST_RUNS = 1 << 24  # about half a gigabyte
 LIMIT = 1 << 60  # no number here has more steps, so that moves, and sums of two of them, fit in 64 bits
-Wide = NDArray[np.object_] | Integers  # Python ints where 64 bits may not be enough
+Wide = NDArray[Any]  # of 64 bits, or of Python ints where these may not be enough
 
 
 @dataclass(frozen=True)

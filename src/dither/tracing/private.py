@@ -15,8 +15,9 @@ from dither.exact.numbers import Number, parse_number, rational, show
 from dither.mechanisms.base import Mechanism
 from dither.tracing import bounded
 from dither.tracing.bounded import Bounded
+from dither.tracing.influence import LIMIT, too_large
 from dither.tracing.noisy import Noisy
-from dither.tracing.refusals import Secret, refuse
+from dither.tracing.refusals import Secret, refused
 
 
 class Running(Protocol):
@@ -34,8 +35,8 @@ class Running(Protocol):
 class Private(Secret):
     """A private number, or a vector of them: whole steps of a grid within declared bounds.
 
-    `+`, `-`, `*`, division by public numbers, `clip`, `minimum`, `maximum`, `floor`, `apply`, `sum`, `cumsum`, `min`, `max`, `@`,
-    and public positions in brackets. Everything else needs a `release`.
+    `+`, `-`, `*`, `@`, division by public numbers, `clip`, `minimum`, `maximum`, `floor`, `apply`, `sum`, `cumsum`, `min`,
+    `max`, `concat`, and public positions in brackets. Everything else needs a `release`.
     """
 
     __slots__ = ("_inside", "_scalar", "run")
@@ -49,7 +50,7 @@ class Private(Secret):
         object.__setattr__(self, "_scalar", scalar)
 
     def __setattr__(self, name: str, value: object) -> None:
-        refuse("Private values do not change in place.", "compute a new value, such as x + y.")
+        raise refused("Private values do not change in place.", "compute a new value, such as x + y.")
 
     def __repr__(self) -> str:
         inside = self._inside
@@ -89,7 +90,7 @@ class Private(Secret):
     def __truediv__(self, other: Any) -> Any:
         """Divides by a public number: the grid becomes finer, and nothing is rounded."""
         if isinstance(other, Private):
-            refuse("Nothing is divided by a private value: it may be 0.", "release it, and divide by what comes back.")
+            raise refused("Nothing is divided by a private value: it may be 0.", "release it, and divide by what comes back.")
         by = parse_number(other)
         if by is None or not by:
             raise ArgumentError(
@@ -117,8 +118,7 @@ class Private(Secret):
 
     def clip(self, low: Number | Noisy, high: Number | Noisy, step: Number | None = None) -> Private:
         """Moves numbers into public bounds; with `step`, rounds them down to multiples of it."""
-        ends = [self._public(each) for each in (low, high)]
-        return self._made(bounded.clipped(self._inside, *ends, step))
+        return self._made(bounded.clipped(self._inside, self._public(low), self._public(high), step))
 
     def _public(self, end: Any) -> Any:
         if isinstance(end, Noisy):
@@ -130,7 +130,7 @@ class Private(Secret):
         """Rounds down to multiples of a coarser step."""
         return self._made(bounded.floored(self._inside, rational(step, "step")))
 
-    def apply(self, function: Callable[[Fraction], Number], step: Number) -> Private:
+    def apply(self, function: Callable[[Fraction], float | Fraction], step: Number) -> Private:
         """Replaces each number by a public function of it, in multiples of `step`.
 
         The function is called with every number within the bounds (at most 2^16 of them), never with a private one.
@@ -181,7 +181,7 @@ class Private(Secret):
 
     def __len__(self) -> int:
         if self._scalar:
-            refuse("A private number has no length.", "use a vector.")
+            raise refused("A private number has no length.", "use a vector.")
         return self._inside.outputs
 
     def __iter__(self) -> Iterator[Private]:
@@ -190,7 +190,7 @@ class Private(Secret):
     def __getitem__(self, key: Any) -> Private:
         """Returns the number at a public position, or those of a slice, a list of positions or a mask."""
         if isinstance(key, Secret):
-            refuse("A private value cannot choose a position.", "choose positions by public or noisy values.")
+            raise refused("A private value cannot choose a position.", "choose positions by public or noisy values.")
         places = np.arange(len(self))
         try:
             found = np.asarray(places[key.__index__() if isinstance(key, Noisy) else key])
@@ -228,7 +228,7 @@ def as_private(run: Running, other: Any) -> Private | None:
     """
     if isinstance(other, Private):
         if other.run is not run:
-            refuse("Values of two different runs of dt.trace are combined.", "give all data to one dt.trace call.")
+            raise refused("Values of two different runs of dt.trace are combined.", "give all data to one dt.trace call.")
         return other
     if isinstance(other, Noisy):
         return _from_noisy(run, other)
@@ -267,6 +267,6 @@ def _wholes(numbers: list[Fraction], step: Fraction) -> Integers:
 
 def _fitting(whole: NDArray[Any]) -> Integers:
     """Returns public whole numbers in 64 bits. Refuses larger ones."""
-    if any(abs(int(end)) > bounded.LIMIT for end in ((whole.min(), whole.max()) if len(whole) else ())):
-        raise bounded.too_large()
+    if any(abs(int(end)) > LIMIT for end in ((whole.min(), whole.max()) if len(whole) else ())):
+        raise too_large()
     return np.array(whole, dtype=np.int64)

@@ -37,9 +37,9 @@ def place() -> Place:
     return Place(PurePath(path).name, line, linecache.getline(path, line, frame.f_globals).strip())
 
 
-def refuse(what: str, fix: str) -> NoReturn:
-    """Refuses, with the line of the program."""
-    raise DitherError(what, where=str(place()), fix=fix)
+def refused(what: str, fix: str) -> DitherError:
+    """Returns the error, with the line of the program."""
+    return DitherError(what, where=str(place()), fix=fix)
 
 
 _BRANCH = "release it with a mechanism, and use what comes back: x.release(dt.Geometric(epsilon=…, sensitivity=…))."
@@ -51,32 +51,32 @@ class Secret:
     __slots__ = ()
     __array_ufunc__ = None  # numpy leaves arithmetic with arrays to this class
 
-    def __bool__(self) -> NoReturn:
-        refuse("A private value cannot decide what the program does next.", _BRANCH)
+    def __bool__(self) -> bool:
+        raise refused("A private value cannot decide what the program does next.", _BRANCH)
 
-    def _number(self) -> NoReturn:
-        refuse("A private value cannot become a plain number.", _BRANCH)
+    def _number(self) -> DitherError:
+        return refused("A private value cannot become a plain number.", _BRANCH)
 
     def __int__(self) -> int:
-        self._number()
+        raise self._number()
 
     def __float__(self) -> float:
-        self._number()
+        raise self._number()
 
     def __complex__(self) -> complex:
-        self._number()
+        raise self._number()
 
     def __index__(self) -> int:
-        self._number()
+        raise self._number()
 
     def __round__(self, digits: int | None = None) -> NoReturn:
-        self._number()
+        raise self._number()
 
     def __array__(self, *args: Any, **options: Any) -> NoReturn:
-        refuse("A private value cannot become a numpy array.", _BRANCH)
+        raise refused("A private value cannot become a numpy array.", _BRANCH)
 
     def _compare(self, other: object) -> NoReturn:
-        refuse(
+        raise refused(
             "A private value cannot be compared.",
             "release it and compare what comes back, or let a mechanism compare: x.release(dt.SparseVector(…)), "
             "or dt.NoisyMax for the largest.",
@@ -93,22 +93,24 @@ class Secret:
     def __contains__(self, other: object) -> NoReturn:
         self._compare(other)
 
-    def __hash__(self) -> NoReturn:
-        refuse("A private value cannot be in a set, or be the key of a dictionary.", "use its public position as the key.")
+    def __hash__(self) -> int:
+        raise refused(
+            "A private value cannot be in a set, or be the key of a dictionary.", "use its public position as the key."
+        )
 
     def __format__(self, spec: str) -> str:
         if spec:
-            refuse("A private value cannot be formatted.", _BRANCH)
+            raise refused("A private value cannot be formatted.", _BRANCH)
         return repr(self)
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
-        refuse("Private values do not change in place.", "compute a new value, such as x + y.")
+        raise refused("Private values do not change in place.", "compute a new value, such as x + y.")
 
     def __truediv__(self, other: object) -> Any:
         return NotImplemented
 
     def __rtruediv__(self, other: object) -> NoReturn:
-        refuse("Nothing is divided by a private value: it may be 0.", "release it, and divide by what comes back.")
+        raise refused("Nothing is divided by a private value: it may be 0.", "release it, and divide by what comes back.")
 
     __rfloordiv__ = __rmod__ = __rpow__ = __rtruediv__
 
@@ -119,4 +121,4 @@ class Secret:
         return self
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        refuse("A private value cannot be stored or sent elsewhere.", _BRANCH)
+        raise refused("A private value cannot be stored or sent elsewhere.", _BRANCH)

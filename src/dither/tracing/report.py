@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 from itertools import groupby
 from typing import Protocol
 
 import numpy as np
 
+from dither.errors import DitherError
 from dither.exact.laws.base import Integers
 from dither.exact.numbers import show, show_rounded
 from dither.mechanisms import Gaussian, Geometric
@@ -52,7 +54,9 @@ def report_text(trace: Traced) -> str:
         lines += ["", f"  and {len(grouped) - _LINES} more"]
     for place, why in trace.depends:
         lines += ["", f"  {place}", f"    {why}"]
-    cheaper = rewrite(trace.releases, trace.loss(), trace.summed)
+    cheaper = ""
+    with suppress(DitherError):  # a price or a size for which there is no running sum or workload
+        cheaper = rewrite(trace.releases, trace.loss(), trace.summed)
     return "\n".join([*lines, *(["", f"  cheaper: {cheaper}"] if cheaper else [])])
 
 
@@ -159,7 +163,8 @@ def _running(steps: int, loss: Loss, move: int, now: float) -> str:
     best = float(RunningSum(steps, **price, largest=move).margins("0.95").max()) / 1.96  # type: ignore[arg-type]
     if best >= now:
         return ""
-    return f"{call} has a standard deviation of about {show_rounded(best)} at the worst step, not {show_rounded(now)}, for the same price"
+    worst = f"{show_rounded(best)} at the worst step, not {show_rounded(now)}"
+    return f"{call} has a standard deviation of about {worst}, for the same price"
 
 
 def _workload(starts: Integers, stops: Integers, loss: Loss, move: int, now: float) -> str:
@@ -173,6 +178,6 @@ def _workload(starts: Integers, stops: Integers, loss: Loss, move: int, now: flo
         return ""
     matrix = f"{rows}" if len(rows) * len(rows[0]) <= 64 else "…"
     return (
-        f"these are {len(rows)} sums of {len(edges) - 1} blocks of records: dt.Workload.matrix({matrix}).design({words}) on the "
-        f"blocks' sums has a standard deviation of about {show_rounded(best)}, not {show_rounded(now)}, for the same price"
+        f"these are {len(rows)} sums of {len(edges) - 1} blocks of records: dt.Workload.matrix({matrix}).design({words}) on "
+        f"the blocks' sums has a standard deviation of about {show_rounded(best)}, not {show_rounded(now)}, for the same price"
     )

@@ -1,13 +1,13 @@
 """A table of private records: one row of whole numbers per record, which no other record moves.
 
-Every operation here keeps rows apart, so replacing a record changes its own row and nothing else. `sum` adds the rows up; then a
-record moves column j by at most high_j - low_j, and all columns together, if its squares add up to at most S, by at most
+Every operation here keeps rows apart, so replacing a record changes its own row and nothing else. `sum` adds the rows up; then
+a record moves column j by at most high_j - low_j, and all columns together, if the squares of a row add up to S or less, by
 
     |u - u'|^2  <=  (|u| + |u'|)^2  <=  4 S.
 
-`clip_norm` enforces S in whole numbers: a row that is too long is multiplied by s and divided by c, rounded towards zero, where
-s is the root of S rounded down and c its length rounded up. Rounding towards zero never makes a row longer, and neither does
-`truncate`. A float takes part only in `map`, where it is a function of one row (RECIPES: unit-local), rounded before it is added.
+`clip_norm` enforces S in whole numbers: a row that is too long is multiplied by s and divided by c, rounded towards zero,
+where s is the root of S rounded down and c its length rounded up. Rounding towards zero never makes a row longer, and neither
+does `truncate`. Floats occur only in `map`, each in a function of one row, which is rounded before it is added up.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dither.mechanisms import base
 from dither.tracing.bounded import Bounded, Joint
 from dither.tracing.influence import LIMIT, Influence, too_large
 from dither.tracing.private import Private, Running, as_private, inside
-from dither.tracing.refusals import Secret, refuse
+from dither.tracing.refusals import Secret, refused
 
 _PART = 1 << 14  # rows whose products are written down at once
 
@@ -116,7 +116,7 @@ class Rows(Secret):
         if by.outputs not in (1, len(self)):
             raise ArgumentError(f"There are {len(self)} rows, and {by.outputs} numbers.", fix="give one number per row.")
         if not by.influence.is_none and (by.outputs != len(self) or by.influence.owned_from() != self._first):
-            refuse("Each row is multiplied by numbers that other records move.", "use a number of the same record.")
+            raise refused("Each row is multiplied by numbers that other records move.", "use a number of the same record.")
 
     def __matmul__(self, weights: Any) -> Private:
         """Returns the product of each row with a public vector (a noisy one needs `clip`, for its bounds)."""
@@ -193,7 +193,7 @@ def _called(function: Callable[..., Any], row: NDArray[np.float64], otherwise: i
 
 
 def _towards_zero(top: Integers, bottom: int | Integers) -> Integers:
-    return np.sign(top) * (np.abs(top) // bottom)
+    return np.asarray(np.sign(top) * (np.abs(top) // bottom), dtype=np.int64)
 
 
 def _root_up(squares: Integers) -> Integers:

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from dither.exact.numbers import Number, between, positive, rational, show
 from dither.mechanisms import SparseVector, base
 from dither.mechanisms.base import Mechanism, refuse_masked
 from dither.privacy.filters import Filter
-from dither.privacy.losses import ZCDP, Curve, Loss, Pure, total
+from dither.privacy.losses import Curve, Loss, Pure, total
 from dither.process import Origin
 from dither.tracing import charges
 from dither.tracing.bounded import Bounded, on_step
@@ -29,7 +31,7 @@ from dither.tracing.charges import Charges, Release
 from dither.tracing.influence import LIMIT, Influence, Load, too_large
 from dither.tracing.noisy import Noisy, plain
 from dither.tracing.private import Private
-from dither.tracing.refusals import Place, Secret, place, refuse
+from dither.tracing.refusals import Place, Secret, place, refused
 from dither.tracing.report import report_text
 from dither.tracing.rows import Rows
 
@@ -107,7 +109,7 @@ class Run:
     def release(self, value: Bounded, mechanism: Mechanism, scalar: bool) -> Any:
         """Charges every record, then draws."""
         if not self._open:
-            refuse("This run has ended, and its report is written.", "release within the program.")
+            raise refused("This run has ended, and its report is written.", "release within the program.")
         self._origin.check("This run is a copy made by a fork.", "release in the process that began the run.")
         with self._guard:
             if isinstance(mechanism, charges.CHOOSING):
@@ -164,14 +166,16 @@ def _spans(influence: Influence) -> tuple[Integers, Integers, Integers] | None:
 
 @dataclass(frozen=True)
 class Trace:
-    """What a program returned, and what it cost."""
+    """What a program returned, and what it cost. `paid` is about what each record paid (epsilon, or else rho), for pictures."""
 
+    name: str
     result: Any
     releases: tuple[Release, ...]
     depends: tuple[tuple[Place, str], ...]
     limit: Loss | None
     records: int
     summed: int
+    paid: NDArray[np.float64] = field(repr=False, compare=False)
     _loss: Loss
 
     def loss(self) -> Loss:
@@ -222,19 +226,23 @@ class Trace:
     def __str__(self) -> str:
         return self.report
 
-    def plot(self, path: Any) -> Any:
-        """Draws what each record paid at each line of the program."""
-        from dither.plots import trace_picture  # matplotlib is an extra
+    def plot(self, path: str | PathLike[str], *others: Trace) -> Path:
+        """Draws what each record paid, also beside other programs."""
+        from dither.plots import paid_picture  # matplotlib is an extra
 
-        return trace_picture(self.releases, self.records, path)
+        every = (self, *others)
+        pure = {isinstance(each.loss(), Pure) for each in every}
+        if len(pure) > 1:
+            raise ArgumentError("One picture shows epsilon or rho, not both.", fix="draw them one by one.")
+        return paid_picture({each.name: each.paid for each in every}, "ε" if pure == {True} else "ρ", path)
 
 
 def trace(program: Callable[..., Any], *data: Records, limit: Filter | None = None) -> Trace:
     """Runs a program on private records, and returns its result with its price.
 
-    The program gets one private vector for each of `data` (a table: `Rows`). It computes with them, and calls
-    `value.release(mechanism)` where it needs noise. It cannot look at private values. `limit`: a filter that refuses the release
-    that would exceed it, for programs that choose their releases by earlier noise.
+    The program gets a private vector for each of `data` (for a table: rows). It computes with them, and calls
+    `value.release(mechanism)` where it needs noise. It cannot look at private values. `limit`: a filter that refuses the
+    release that would exceed it, for programs that choose their releases by earlier noise.
 
     >>> import dither as dt
     >>> run = trace(lambda x: x.sum().release(dt.Geometric(epsilon=1, sensitivity=1)), dt.records([0, 1, 1], 0, 1))
@@ -249,12 +257,14 @@ def trace(program: Callable[..., Any], *data: Records, limit: Filter | None = No
         result = program(*_private(run, data))
         _refuse_private(result)
         return Trace(
+            getattr(program, "__name__", "program"),
             plain(result),
             tuple(run.releases),
             tuple(run.depends.items()),
             run.charges.promised,
             count,
             run.terms,
+            run.charges.paid(),
             run.charges.loss(),
         )
     except Exception as error:
