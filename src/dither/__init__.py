@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         variance,
     )
     from dither.streams.running import RunningSum
+    from dither.tracing.queries import StatisticalQueries
     from dither.tracing.run import records, trace
     from dither.workloads.workload import Workload
 
@@ -106,6 +107,7 @@ __all__ = [
     "Rows",
     "RunningSum",
     "SparseVector",
+    "StatisticalQueries",
     "Table",
     "Threshold",
     "TruncatedGeometric",
@@ -191,6 +193,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "variance",
     ),
     "dither.streams.running": ("RunningSum",),
+    "dither.tracing.queries": ("StatisticalQueries",),
     "dither.tracing.run": ("records", "trace"),
     "dither.workloads.workload": ("Workload",),
 }

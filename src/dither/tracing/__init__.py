@@ -7,7 +7,7 @@ Rule: moves come from declared bounds, never from values; nothing that a program
     rows        one vector per record                                noisy       what a release returned
     charges     what each record has paid; limits                    run         dt.trace, dt.records, one run
     refusals    what is refused, with the line of the program        report      the report, cheaper rewrites
-    oracle      statistical queries
+    queries     statistical queries                              bounded     whole numbers with bounds and influence
 
 The package is not called `trace`, because a package hides a function of its name in `dither`.
 """

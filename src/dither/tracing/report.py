@@ -13,7 +13,7 @@ import numpy as np
 
 from dither.errors import DitherError
 from dither.exact.laws.base import Integers
-from dither.exact.numbers import show, show_rounded
+from dither.exact.numbers import show, show_about, show_rounded
 from dither.mechanisms import Gaussian, Geometric
 from dither.privacy.losses import Approx, Loss, Pure
 from dither.streams.running import RunningSum
@@ -63,8 +63,14 @@ def report_text(trace: Traced) -> str:
 def loss_words(loss: Loss) -> str:
     """Shows a loss: ε, (ε, δ) or ρ."""
     if isinstance(loss, Approx):
-        return f"ε = {show(loss.pair()[0])}, δ = {show(loss.pair()[1])}"
-    return f"ε = {show(loss.epsilon(0))}" if isinstance(loss, Pure) else f"ρ = {show(loss.zcdp().rho)}"
+        return f"ε = {_short(loss.pair()[0])}, δ = {_short(loss.pair()[1])}"
+    return f"ε = {_short(loss.epsilon(0))}" if isinstance(loss, Pure) else f"ρ = {_short(loss.zcdp().rho)}"
+
+
+def _short(price: Fraction) -> str:
+    """Shows a price in full if it is short, else rounded up."""
+    full = show(price)
+    return full if len(full) <= 10 else show_about(price, up=True)
 
 
 def _price_line(trace: Traced) -> str:
