@@ -98,7 +98,7 @@ def breaches(steps: list[str]) -> list[str]:
 
 
 @pytest.mark.slow
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=6))
 def test_no_value_moves_further_than_its_influence_says(steps: list[str]) -> None:
     assert breaches(steps) == []

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
+from dither.errors import ArgumentError
 from dither.exact.laws.base import Integers
 from dither.exact.numbers import Number, positive, rational
 from dither.mechanisms import base
@@ -58,7 +59,12 @@ class Noisy(NDArrayOperatorsMixin):
         if options.get("out") is not None:
             return NotImplemented  # noisy values do not change in place
         plain = [each.values if isinstance(each, Noisy) else each for each in inputs]
-        result = getattr(ufunc, method)(*plain, **options)
+        try:
+            with np.errstate(all="ignore"):
+                result = getattr(ufunc, method)(*plain, **options)
+        except Exception:
+            self.run.left("arithmetic with a noisy value failed")
+            raise
         adds = ufunc in (np.add, np.subtract) and method == "__call__"
         terms = sum(each.terms for each in inputs if isinstance(each, Noisy)) if adds else 1
         return tuple(map(self._wrapped, result)) if isinstance(result, tuple) else self._wrapped(result, terms)
@@ -78,6 +84,8 @@ class Noisy(NDArrayOperatorsMixin):
         """Rounds to multiples of a step within public bounds, which then stand for the values in the price."""
         grid = positive(step, "step")
         bottom, top = -(-rational(low, "low") // grid), rational(high, "high") // grid
+        if bottom > top:
+            raise ArgumentError("low must not be above high, with a multiple of step between them.", fix="give low and high.")
         whole = np.clip(np.asarray(base.steps(np.atleast_1d(self.values), grid), dtype=np.int64), bottom, top)
         values = (whole * float(grid)).reshape(self.values.shape)
         return Noisy(values, self.run, Declared(whole, int(bottom), int(top), grid))

@@ -169,8 +169,8 @@ def _running(steps: int, loss: Loss, move: int, now: float) -> str:
     best = float(RunningSum(steps, **price, largest=move).margins("0.95").max()) / 1.96  # type: ignore[arg-type]
     if best >= now:
         return ""
-    worst = f"{show_rounded(best)} at the worst step, not {show_rounded(now)}"
-    return f"{call} has a standard deviation of about {worst}, for the same price"
+    worst = f"about {show_rounded(best)}" if best >= 1 else "less than 1"
+    return f"{call} has a standard deviation of {worst} at the worst step, not {show_rounded(now)}, for the same price"
 
 
 def _workload(starts: Integers, stops: Integers, loss: Loss, move: int, now: float) -> str:

@@ -13,6 +13,7 @@ does `truncate`. Floats occur only in `map`, each in a function of one row, whic
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -28,8 +29,6 @@ from dither.tracing.bounded import Bounded, Joint
 from dither.tracing.influence import LIMIT, Influence, too_large
 from dither.tracing.private import Private, Running, as_private, inside
 from dither.tracing.refusals import Secret, refused
-
-_PART = 1 << 14  # rows whose products are written down at once
 
 
 class Rows(Secret):
@@ -166,7 +165,10 @@ class Rows(Secret):
         bottom, top = math.ceil(rational(low, "low") / grid), math.floor(rational(high, "high") / grid)
         if bottom > top or max(abs(bottom), abs(top)) > LIMIT:
             raise ArgumentError("low must not be above high, with a multiple of step between them.", fix="give low and high.")
-        found = np.array([_called(function, row, bottom, grid) for row in self._exact * float(self._step)], dtype=np.int64)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # a warning may depend on a row
+            called = [_called(function, row, bottom, grid) for row in self._exact * float(self._step)]
+        found = np.array(called, dtype=np.int64)
         return self._vector(np.clip(found, bottom, top), bottom, top, grid)
 
     # --- all rows ---------------------------------------------------------------------------------------------------

@@ -49,18 +49,23 @@ class Records:
 def records(values: Any, low: Any, high: Any, step: Number | None = None) -> Records:
     """Declares private records: numbers from `low` to `high`, in multiples of `step`.
 
-    Values outside are clipped. Whole numbers need no step; floats do, and are rounded to it (NaN counts as 0). A table has two
-    axes and a row per record; `low` and `high` are then one number or one per column. The array is copied.
+    Values outside are clipped. Whole numbers need no step; floats do, and are rounded to it. NaN, and an object that is no number,
+    count as 0. A table has two axes and a row per record; `low` and `high` are then one number or one per column. The array is copied.
 
     >>> records([3, 4, 200], low=0, high=120)
     Records(low=array([0]), high=array([120]), step=Fraction(1, 1))
     """
     if isinstance(values, np.ndarray):
         refuse_masked(values, "values")
-    array = np.array(values)
+    try:
+        array = np.array(values)
+    except ValueError:
+        raise ArgumentError(
+            "The rows of values have different lengths.", fix="give a list of numbers, or rows of one length."
+        ) from None
     if array.ndim not in (1, 2) or array.dtype.kind not in "iufOb":
         raise ArgumentError("values must be numbers on one axis, or on two: rows and columns.", fix="give a list or an array.")
-    if array.dtype.kind not in "iub" and step is None:
+    if array.dtype.kind == "f" and step is None:
         raise ArgumentError("Numbers that are not whole need a grid.", fix="give step=, such as step='1/100'.")
     grid = Fraction(1) if step is None else positive(step, "step")
     columns = array.shape[1] if array.ndim == 2 else 1
