@@ -49,8 +49,9 @@ class Records:
 def records(values: Any, low: Any, high: Any, step: Number | None = None) -> Records:
     """Declares private records: numbers from `low` to `high`, in multiples of `step`.
 
-    Values outside are clipped. Whole numbers need no step; floats do, and are rounded to it. NaN, and an object that is no number,
-    count as 0. A table has two axes and a row per record; `low` and `high` are then one number or one per column. The array is copied.
+    Values outside are clipped. Whole numbers need no step; floats do, and are rounded to it. NaN counts as 0, and so does an
+    object that is no number. A table has two axes and a row per record; `low` and `high` are then one number, or one per
+    column. The array is copied.
 
     >>> records([3, 4, 200], low=0, high=120)
     Records(low=array([0]), high=array([120]), step=Fraction(1, 1))
