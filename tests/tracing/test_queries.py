@@ -58,6 +58,17 @@ def test_a_query_cannot_move_further_than_its_bounds() -> None:
     assert run.loss() == dt.ZCDP("1/8")
 
 
+def test_a_query_may_use_earlier_answers(recorded: None) -> None:
+    def program(table: Any) -> Any:
+        queries = dt.StatisticalQueries(table, epsilon=10)
+        middle = queries.mean(lambda row: row[0], 0, 100)
+        return queries.mean(lambda row: row[0] > middle)
+
+    run = dt.trace(program, dt.records(np.arange(100)[:, None], 0, 100))
+    assert abs(run.result - 0.5) < 0.1
+    assert run.fixed  # the price counts with the declared bounds
+
+
 def test_that_a_query_with_less_noise_costs_more() -> None:
     noise = dt.Laplace(epsilon="1/8", sensitivity=1, grid="1/1024")  # for [0, 1], on a query in [-1, 1]
     run = dt.trace(

@@ -153,6 +153,8 @@ def test_numbers_that_are_not_whole_need_a_step_and_every_value_is_read() -> Non
     [
         ([[[1]]], {}, "one axis, or on two"),
         (["a"], {}, "must be numbers"),
+        ([], {}, "must be numbers"),
+        ([[1, 2], [3]], {}, "different lengths"),
         ([1], {"low": 2, "high": 1}, "low must not be above high"),
         ([1], {"low": 0, "high": 2**61}, "more than 2\\^60"),
         ([[1, 2]], {"low": [0], "high": 1}, "for each of 2 columns"),

@@ -24,7 +24,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import ArgumentError, BudgetError
+from dither.errors import ArgumentError, BudgetError, Fix, Python
 from dither.exact.laws.base import Integers
 from dither.exact.numbers import show
 from dither.mechanisms import Exponential, Gaussian, Geometric, Laplace, NoisyMax, PermuteAndFlip, SparseVector
@@ -135,7 +135,8 @@ class Charges:
     def __init__(self, records: int, limit: Filter | None) -> None:
         if limit is not None and not isinstance(limit, (PureFilter, ZCDPFilter, ApproxFilter)):
             raise ArgumentError(
-                f"limit must be a filter, and it is a {type(limit).__name__}.", fix="give dt.PureFilter(1) or dt.ZCDPFilter(1)."
+                f"limit must be a filter, and it is a {type(limit).__name__}.",
+                fix=Fix("give a filter such as {call}.", call=Python("dt.PureFilter(1)")),
             )
         self._records, self._limit = records, limit
         self._kinds: dict[tuple[Fraction | None, Fraction], _Kind] = {}

@@ -228,7 +228,7 @@ def as_private(run: Running, other: Any) -> Private | None:
     """
     if isinstance(other, Private):
         if other.run is not run:
-            raise refused("Values of two different runs of dt.trace are combined.", "give all data to one dt.trace call.")
+            raise refused("Values of two different runs of dt.trace are combined.", "give all data to one run.")
         return other
     if isinstance(other, Noisy):
         return _from_noisy(run, other)

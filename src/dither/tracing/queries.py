@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix, Python
 from dither.exact.numbers import Number, positive, rational, show
 from dither.mechanisms import Gaussian, Laplace
 from dither.tracing.noisy import Noisy
@@ -50,10 +50,10 @@ class StatisticalQueries:
         if not isinstance(self.rows, Rows):
             raise ArgumentError(
                 "Statistical queries are about the rows of a traced program.",
-                fix="give dt.trace a table: dt.records([[…], …]).",
+                fix=Fix("trace a table: {call}.", call=Python("dt.records([[30, 1], [50, 0]], 0, 120)")),
             )
         if (self.epsilon is None) == (self.rho is None):
-            raise ArgumentError("Each query has a price.", fix='give epsilon="1/10", or rho="1/100".')
+            raise ArgumentError("Each query has a price.", fix=Fix("give {epsilon}, or {rho}.", epsilon="1/10", rho="1/100"))
 
     @classmethod
     def on(cls, survey: Asking, table: str, epsilon: Number) -> CatalogQueries:
@@ -72,7 +72,7 @@ class StatisticalQueries:
 
         Where the function fails, its value is `low`: whether it does is as private as the row.
         """
-        values = self.rows.map(lambda row: _as_number(query(row)), low, high, self.step)
+        values = self.rows.map(query, low, high, self.step)
         noisy: Noisy = values.sum().release(self.noise(low, high))
         return noisy / len(self.rows)  # type: ignore[no-any-return]
 
@@ -80,10 +80,6 @@ class StatisticalQueries:
         """Returns how far an answer may be off, with this confidence: by noise, and by rounding to the grid."""
         margin = Fraction(self.noise(low, high).margin(confidence)) / max(len(self.rows), 1)
         return float(margin + positive(self.step, "step") / 2)
-
-
-def _as_number(value: Any) -> Any:
-    return int(value) if isinstance(value, (bool, np.bool_)) else value
 
 
 class Asking(Protocol):

@@ -7,12 +7,12 @@ observe are functions of public and noisy values.
 
 from __future__ import annotations
 
+import inspect
 import linecache
-import sys
 from pathlib import PurePath
 from typing import Any, NamedTuple, NoReturn
 
-from dither.errors import DitherError
+from dither.errors import DitherError, Fix, Python
 
 NOT_PROGRAM = ("dither", "numpy", "contextlib", "threading")
 
@@ -30,7 +30,9 @@ class Place(NamedTuple):
 
 def place() -> Place:
     """Returns the line of the program that is being run: the innermost one that is not dither's own."""
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
+    if frame is None:  # a Python without frames
+        return Place("the program", 0, "")
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in NOT_PROGRAM:
         frame = frame.f_back
     path, line = frame.f_code.co_filename, frame.f_lineno
@@ -42,7 +44,15 @@ def refused(what: str, fix: str) -> DitherError:
     return DitherError(what, where=str(place()), fix=fix)
 
 
-_BRANCH = "release it with a mechanism, and use what comes back: x.release(dt.Geometric(epsilon=…, sensitivity=…))."
+_BRANCH = Fix(
+    "release it with a mechanism, and use what comes back: {call}.",
+    call=Python('x.release(dt.Geometric(epsilon="1/10", sensitivity=1))'),
+)
+_COMPARE = Fix(
+    "release it and compare what comes back, or let a mechanism compare: {call} for the largest, {above} for a threshold.",
+    call=Python("x.release(dt.NoisyMax(…))"),
+    above=Python("x.release(dt.SparseVector(…))"),
+)
 
 
 class Secret:
@@ -76,11 +86,7 @@ class Secret:
         raise refused("A private value cannot become a numpy array.", _BRANCH)
 
     def _compare(self, other: object) -> NoReturn:
-        raise refused(
-            "A private value cannot be compared.",
-            "release it and compare what comes back, or let a mechanism compare: x.release(dt.SparseVector(…)), "
-            "or dt.NoisyMax for the largest.",
-        )
+        raise refused("A private value cannot be compared.", _COMPARE)
 
     __lt__ = __le__ = __gt__ = __ge__ = _compare
 

@@ -27,6 +27,7 @@ from dither.exact.numbers import Number, positive, rational, show
 from dither.mechanisms import base
 from dither.tracing.bounded import Bounded, Joint
 from dither.tracing.influence import LIMIT, Influence, too_large
+from dither.tracing.noisy import plain
 from dither.tracing.private import Private, Running, as_private, inside
 from dither.tracing.refusals import Secret, refused
 
@@ -158,8 +159,8 @@ class Rows(Secret):
     def map(self, function: Callable[[NDArray[np.float64]], Number], low: Number, high: Number, step: Number) -> Private:
         """Returns a function of each row, clipped to [low, high] in multiples of `step`.
 
-        The function gets one row of floats. Where it fails, or returns no number, its value counts as `low`: nobody learns
-        that it did. It is trusted to look at its row alone, and to leave nothing behind.
+        The function gets one row of floats. True counts as 1. Where it fails, or returns no number, its value counts as `low`:
+        nobody learns that it did. It is trusted to look at its row alone, and to leave nothing behind.
         """
         grid = positive(step, "step")
         bottom, top = math.ceil(rational(low, "low") / grid), math.floor(rational(high, "high") / grid)
@@ -186,8 +187,9 @@ class Rows(Secret):
 
 def _called(function: Callable[..., Any], row: NDArray[np.float64], otherwise: int, grid: Fraction) -> int:
     try:
-        value = function(row.copy())
-        return otherwise if value is None or value != value else int(base.steps(value, grid))
+        value = plain(function(row.copy()))  # a noisy result is public, and the price counts with the declared bounds
+        number = int(value) if isinstance(value, (bool, np.bool_)) else value
+        return otherwise if number is None or number != number else int(base.steps(number, grid))
     except KeyboardInterrupt:
         raise
     except BaseException:  # whether a function fails may depend on the row

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import ArgumentError, DitherError, PriceError
+from dither.errors import ArgumentError, DitherError, Fix, PriceError, Python
 from dither.exact.laws.base import Integers
 from dither.exact.numbers import Number, between, positive, rational, show
 from dither.mechanisms import SparseVector, base
@@ -64,10 +64,10 @@ def records(values: Any, low: Any, high: Any, step: Number | None = None) -> Rec
         raise ArgumentError(
             "The rows of values have different lengths.", fix="give a list of numbers, or rows of one length."
         ) from None
-    if array.ndim not in (1, 2) or array.dtype.kind not in "iufOb":
+    if array.ndim not in (1, 2) or array.dtype.kind not in "iufOb" or not array.size:
         raise ArgumentError("values must be numbers on one axis, or on two: rows and columns.", fix="give a list or an array.")
     if array.dtype.kind == "f" and step is None:
-        raise ArgumentError("Numbers that are not whole need a grid.", fix="give step=, such as step='1/100'.")
+        raise ArgumentError("Numbers that are not whole need a grid.", fix=Fix("give {step}.", step="1/100"))
     grid = Fraction(1) if step is None else positive(step, "step")
     columns = array.shape[1] if array.ndim == 2 else 1
     bottom, top = _ends(low, "low", grid, columns, up=True), _ends(high, "high", grid, columns, up=False)
@@ -160,7 +160,7 @@ def _on_grid(value: Bounded, grid: Fraction) -> Bounded:
         raise ArgumentError(
             f"The value is in steps of {show(value.step)}, and the noise in steps of {show(grid)}.",
             where=str(place()),
-            fix="use dt.Laplace or dt.Gaussian with this grid, or round first: x.floor(step).",
+            fix="use Laplace or Gaussian noise with this grid, or round first: x.floor(step).",
         )
     return on_step(value, grid)
 
@@ -201,7 +201,7 @@ class Trace:
             why = "; ".join(f"{why} ({where})" for where, why in self.depends[:3])
             raise PriceError(
                 f"This is the price of this run; another run of the program may cost more: {why}.",
-                fix="give limit=, such as limit=dt.PureFilter(1), which refuses what would exceed it.",
+                fix=Fix("give a filter, which refuses what would exceed it: {call}.", call=Python("limit=dt.PureFilter(1)")),
             )
         return self.limit
 
@@ -256,7 +256,10 @@ def trace(program: Callable[..., Any], *data: Records, limit: Filter | None = No
     (<class 'int'>, Pure(epsilon=Fraction(1, 1)))
     """
     if not callable(program) or not data or not all(isinstance(each, Records) for each in data):
-        raise ArgumentError("trace takes a program and its records.", fix="write dt.trace(program, dt.records(values, 0, 1)).")
+        raise ArgumentError(
+            "trace takes a program and its records.",
+            fix=Fix("write {call}.", call=Python("dt.trace(program, dt.records(values, 0, 1))")),
+        )
     count = sum(len(each.exact) for each in data)
     run = Run(count, limit)
     try:
