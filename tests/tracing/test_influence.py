@@ -104,6 +104,7 @@ def test_no_value_moves_further_than_its_influence_says(steps: list[str]) -> Non
     assert breaches(steps) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", sorted(STEPS))
 def test_each_operation_keeps_its_bounds(step: str) -> None:
     assert breaches([step]) == []
@@ -190,6 +191,7 @@ def test_a_row_that_is_too_long_is_shortened_in_whole_numbers() -> None:
 # --- many records -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_million_cumulative_sums_are_a_million_runs() -> None:
     seen: list[Bounded] = []
     dt.trace(lambda x: seen.append(inside(x.cumsum())), dt.records(np.ones(10**6, dtype=np.int64), 0, 1))
@@ -215,6 +217,7 @@ def test_overflow_is_refused_by_the_bounds_alone() -> None:
             dt.trace(lambda x: (x * 2**19).sum(), dt.records([value] * 10, 0, 2**40))
 
 
+@pytest.mark.slow
 def test_totals_beyond_64_bits_are_exact() -> None:
     wide = dt.Geometric.with_scale(2**39, sensitivity=1)
     trace = dt.trace(lambda x: [x.release(wide) for _ in range(40)], dt.records([0], 0, 2**58))

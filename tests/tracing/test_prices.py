@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb
 
 import dither as dt
 from dither.tracing.bounded import Bounded
@@ -109,6 +111,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case[0].__name__)
 def test_the_price_covers_every_output_of_every_neighbour(case: Any, scripted: Scripted) -> None:
     program, n, outputs, bounds = case
@@ -152,11 +155,45 @@ BROKEN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: f"{case[1]}-{case[3][0].__name__}")
 def test_that_a_broken_rule_is_found(case: Any, scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     home, name, wrong, (program, n, outputs, bounds) = case
     monkeypatch.setattr(home, name, wrong)
     assert worst_excess(scripted, program, n, outputs, bounds) > 0.4
+
+
+# --- limits -----------------------------------------------------------------------------------------------------
+
+
+def spends_while_low(x: Any) -> None:
+    for _ in range(3):
+        try:
+            if x[0].release(ONE) > 0:
+                return
+        except dt.BudgetError:
+            return
+
+
+def _worst_with(limit: int | None, scripted: Scripted) -> float:
+    """The largest log ratio of the program's transcripts between neighbours, with a limit or without."""
+    worst = 0.0
+    for script in itertools.product((-1, 2), repeat=3):
+        chances = []
+        for data in ([0], [1]):
+            scripted.script, scripted.chance = list(script), arb(1)
+            dt.trace(spends_while_low, dt.records(data, 0, 1), limit=None if limit is None else dt.PureFilter(limit))
+            chances.append(scripted.chance)
+        worst = max(worst, abs(float((chances[0] / chances[1]).log())))
+    return worst
+
+
+def test_a_limit_holds_for_every_transcript(scripted: Scripted) -> None:
+    assert abs(_worst_with(2, scripted) - 2) < TIGHT
+
+
+def test_that_without_a_limit_a_transcript_costs_more(scripted: Scripted) -> None:
+    assert abs(_worst_with(None, scripted) - 3) < TIGHT
 
 
 # --- Gaussian noise ---------------------------------------------------------------------------------------------

@@ -238,6 +238,7 @@ def test_a_workload_is_proposed_where_it_has_less_noise() -> None:
     assert "\n  cheaper" not in dt.trace(lambda x: [x[:5].sum().release(noise)], dt.records([0] * 9, 0, 1)).report
 
 
+@pytest.mark.slow
 def test_a_picture_shows_what_each_record_paid(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     first, second = (dt.trace(each, dt.records([0, 1] * 5, 0, 1)) for each in (partial_sums, noisy_elements))
