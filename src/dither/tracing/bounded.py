@@ -22,7 +22,7 @@ from dither.errors import ArgumentError
 from dither.exact.laws.base import Integers
 from dither.exact.numbers import Number, positive, rational, show
 from dither.mechanisms import base
-from dither.tracing.influence import LIMIT, Influence, Load, too_large, too_many
+from dither.tracing.influence import LIMIT, Influence, Load, too_far, too_large, too_many
 
 MOST_POINTS = 1 << 16  # the most values of a number that a function of it is computed for
 
@@ -101,6 +101,8 @@ def on_step(value: Bounded, step: Fraction) -> Bounded:
 def floored(value: Bounded, step: Fraction) -> Bounded:
     """Rounds down to multiples of a step."""
     p, q = (value.step / step).as_integer_ratio()
+    if max(p, q) > LIMIT:
+        raise too_far()
     if q == 1:
         return on_step(value, step)
     if _most(value.reach) * p > LIMIT:

@@ -278,6 +278,10 @@ def too_many(runs: int) -> ArgumentError:
     )
 
 
+def too_far() -> ArgumentError:
+    return ArgumentError("The step is too far from that of the value: more than 2^60 times.", fix="choose a step between.")
+
+
 def too_large() -> ArgumentError:
     return ArgumentError(
         "The declared bounds allow numbers of more than 2^60 steps.", fix="clip to smaller bounds, or to a coarser step."

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
 from dither.exact.laws.base import Integers
-from dither.exact.numbers import Number, parse_number, rational, show
+from dither.exact.numbers import Number, parse_number, positive, rational, show
 from dither.mechanisms.base import Mechanism
 from dither.tracing import bounded
 from dither.tracing.bounded import Bounded
@@ -128,7 +128,7 @@ class Private(Secret):
 
     def floor(self, step: Number) -> Private:
         """Rounds down to multiples of a coarser step."""
-        return self._made(bounded.floored(self._inside, rational(step, "step")))
+        return self._made(bounded.floored(self._inside, positive(step, "step")))
 
     def apply(self, function: Callable[[Fraction], float | Fraction], step: Number) -> Private:
         """Replaces each number by a public function of it, in multiples of `step`.
@@ -194,7 +194,7 @@ class Private(Secret):
         places = np.arange(len(self))
         try:
             found = np.asarray(places[key.__index__() if isinstance(key, Noisy) else key])
-        except (IndexError, TypeError):
+        except (IndexError, TypeError, ValueError, OverflowError):
             raise ArgumentError(
                 f"There is no such position in {len(self)} numbers.", fix="give a position from 0 on."
             ) from None
@@ -251,7 +251,12 @@ def _from_noisy(run: Running, value: Noisy) -> Private | None:
 def _from_array(run: Running, other: Any) -> Private | None:
     if not isinstance(other, (np.ndarray, list, tuple)) or any(isinstance(each, (Secret, Noisy)) for each in other):
         return None
-    array = np.asarray(other)
+    try:
+        array = np.asarray(other)
+    except ValueError:  # rows of different lengths
+        raise ArgumentError(
+            "A public vector has one axis, and this has rows of different lengths.", fix="give one axis."
+        ) from None
     if array.ndim != 1:
         raise ArgumentError(f"A public vector has one axis, and this has {array.ndim}.", fix="give one axis.")
     if array.dtype.kind == "i":

@@ -26,7 +26,7 @@ from dither.exact.laws.base import Integers
 from dither.exact.numbers import Number, positive, rational, show
 from dither.mechanisms import base
 from dither.tracing.bounded import Bounded, Joint
-from dither.tracing.influence import LIMIT, Influence, too_large
+from dither.tracing.influence import LIMIT, Influence, too_far, too_large
 from dither.tracing.noisy import plain
 from dither.tracing.private import Private, Running, as_private, inside
 from dither.tracing.refusals import Secret, refused
@@ -74,7 +74,7 @@ class Rows(Secret):
             )
         try:
             places = np.arange(self.columns)[key[1]]
-        except (IndexError, TypeError):
+        except (IndexError, TypeError, ValueError, OverflowError):
             raise ArgumentError(f"There are {self.columns} columns, counted from 0.", fix="name one of them.") from None
         if np.ndim(places) == 0:
             return self._column(int(places))
@@ -135,6 +135,8 @@ class Rows(Secret):
         """Rounds towards zero to multiples of a step."""
         grid = positive(step, "step")
         p, q = (self._step / grid).as_integer_ratio()
+        if max(p, q) > LIMIT:
+            raise too_far()
         if max(_most(self._low), _most(self._high), 1) * p > LIMIT:
             raise too_large()
         squares = None if self._squares is None else self._squares * p * p // (q * q)
