@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     )
     from dither.streams.running import RunningSum
     from dither.workloads.tradeoff import tradeoff
+    from dither.tracing.queries import StatisticalQueries
+    from dither.tracing.run import records, trace
     from dither.workloads.workload import Workload
 
 __version__ = "0.1.0"
@@ -116,6 +118,7 @@ __all__ = [
     "Rows",
     "RunningSum",
     "SparseVector",
+    "StatisticalQueries",
     "Structured",
     "Table",
     "Threshold",
@@ -140,11 +143,13 @@ __all__ = [
     "postprocess",
     "profile",
     "quantile",
+    "records",
     "sensitivity",
     "spaces",
     "stddev",
     "sum_",
     "total",
+    "trace",
     "tradeoff",
     "values",
     "variance",
@@ -211,6 +216,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "dither.streams.running": ("RunningSum",),
     "dither.workloads.tradeoff": ("tradeoff",),
+    "dither.tracing.queries": ("StatisticalQueries",),
+    "dither.tracing.run": ("records", "trace"),
     "dither.workloads.workload": ("Workload",),
 }
 

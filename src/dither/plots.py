@@ -443,4 +443,19 @@ def running_picture(sums: Sequence[float], margins: Sequence[float], title: str,
     return _save(figure, path)
 
 
+def paid_picture(paid: Mapping[str, NDArray[np.float64]], unit: str, path: str | PathLike[str]) -> Path:
+    """Draws what each record of a traced program paid, a line for each program."""
+    figure = _figure(7, 3.6)
+    panel = figure.subplots()
+    styles = (("-", _BLUE), ("--", _ORANGE), (":", _GREEN), ("-.", _PURPLE))
+    for (name, each), (dashes, colour) in zip(paid.items(), styles * (len(paid) // 4 + 1), strict=False):
+        label = f"{name}: {show_rounded(float(each.max(initial=0)))}"
+        panel.step(np.arange(len(each)), each, where="mid", linestyle=dashes, color=colour, lw=1.8, label=label)
+    panel.set_ylim(bottom=0)
+    panel.yaxis.set_major_formatter(_plain)
+    _dress(panel, "What each record pays; the largest is the price", "record", unit)
+    panel.legend(frameon=False, fontsize=9, loc="best")
+    return _save(figure, path)
+
+
 _RELATIONS = {"add-remove": "added or removed", "replace": "replaced"}

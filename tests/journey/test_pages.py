@@ -26,6 +26,7 @@ PAGES = {  # with their lines of Python, at least
     "docs/workloads.md": 14,
     "docs/running-sums.md": 25,
     "docs/trade-offs.md": 19,
+    "docs/traced-programs.md": 22,
 }
 
 

@@ -173,6 +173,41 @@ def streams() -> Iterator[Right]:
     yield Right("RunningSum.save", save_and_load, {"path": path, "key": bytes(32)})
 
 
+def traces() -> Iterator[Right]:
+    """Traced programs, and what their values are given."""
+    data, table = dt.records([0, 1, 2], 0, 2), dt.records([[0, 1], [2, 1]], 0, 2)
+    noise = dt.Geometric(epsilon=1, sensitivity=1)
+    yield Right("records", dt.records, {"values": [1, 2], "low": 0, "high": 3, "step": "1/2"})
+    yield Right(
+        "trace",
+        lambda program, data, limit: dt.trace(program, data, limit=limit),
+        {"program": lambda x: x.sum().release(noise), "data": data, "limit": dt.PureFilter(10)},
+    )
+
+    def ask(epsilon: Any, step: Any, low: Any, high: Any) -> Any:
+        return dt.trace(lambda rows: dt.StatisticalQueries(rows, epsilon=epsilon, step=step).mean(len, low, high), table)
+
+    yield Right("StatisticalQueries", ask, {"epsilon": 1, "step": "1/2", "low": 0, "high": 1})
+    for name, given in (
+        ("clip", {"low": 0, "high": 1, "step": "1/2"}),
+        ("floor", {"step": 2}),
+        ("minimum", {"other": 1}),
+        ("release", {"mechanism": noise}),
+        ("__getitem__", {"key": 1}),
+    ):
+        yield Right(
+            f"trace({name})", lambda _name=name, **odd: dt.trace(lambda x: _none(getattr(x, _name)(**odd)), data), given
+        )
+    for name, given in (("clip_norm", {"norm": 1}), ("truncate", {"step": 2}), ("__getitem__", {"key": (slice(None), 0)})):
+        yield Right(
+            f"trace({name})", lambda _name=name, **odd: dt.trace(lambda x: _none(getattr(x, _name)(**odd)), table), given
+        )
+
+
+def _none(value: object) -> None:
+    """Drops a private value, which a program must not return."""
+
+
 def losses() -> Iterator[Right]:
     yield Right("Pure", dt.Pure, {"epsilon": 1, "rho": "0.1"})
     yield Right("Approx", dt.Approx, {"epsilon": 1, "delta": "1e-6"})

@@ -23,6 +23,7 @@ EVERY = [
     *odd_calls.workloads(),
     *odd_calls.tradeoffs(),
     *odd_calls.streams(),
+    *odd_calls.traces(),
     *odd_questions.questions(),
 ]
 NEEDS_NOTHING = {"AddRemove", "Odometer", "count_units", "guarantees", "leakage", "parts", "sensitivity", "Curator", "Receipt"}
