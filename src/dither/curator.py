@@ -35,7 +35,6 @@ from dither.finish import answer_list, answer_of, answer_union, quote_each, quot
 from dither.free import find_offer, take_offer
 from dither.ledger.ledger import Ledger
 from dither.ledger.records import StreamStep
-from dither.mechanisms.base import check_confidence
 from dither.offered import Offered
 from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
@@ -350,7 +349,7 @@ class Curator:
         `start`: the first step, by default the declared low end of `by`. `max_groups`: the most steps in which one unit
         counts, over the whole horizon. `max_rows`: the most rows of one unit that count in one step.
         """
-        filled, sure = with_params(question, params), check_confidence(confidence)
+        filled = with_params(question, params)
         within = text_of(filled)
         try:
             plan = plan_stream(
@@ -366,7 +365,7 @@ class Curator:
             )
         except QueryError as error:
             raise error.located(within) from None
-        return Stream(plan, show_question(filled), self.session, partial(self.release, analyst=analyst), analyst, sure)
+        return Stream(plan, show_question(filled), self.session, partial(self.release, analyst=analyst), analyst, confidence)
 
     def release(
         self,

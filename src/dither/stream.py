@@ -150,11 +150,11 @@ class Stream:
         session: Session,
         release: Callable[..., Any],
         analyst: str | None,
-        confidence: Fraction,
+        confidence: Number,
     ) -> None:
         self.plan = plan
         self.question = question
-        self.confidence = confidence
+        self.confidence = check_confidence(confidence)
         self._session = session
         self._release = release
         self._analyst = analyst
@@ -324,7 +324,7 @@ class Stream:
 
 def margins_of(plan: StreamPlan, confidence: Number, steps: int | None = None) -> tuple[float, ...]:
     """Returns the margin of each step, up to `steps`. Each holds alone."""
-    each = RunningSum.of_terms(plan.terms).margins(check_confidence(confidence), steps).tolist()
+    each = RunningSum.of_terms(plan.terms).margins(confidence, steps).tolist()
     return tuple(float(margin * plan.worth) for margin in each)
 
 
