@@ -23,9 +23,7 @@ SUM = "SELECT SUM(amount) FROM visits"
 WHERE = "SELECT COUNT(*) FILTER (WHERE amount > 0) FROM visits WHERE amount IS NOT NULL"
 QUESTIONS = ("SELECT COUNT(*) FROM visits", SUM, WHERE, "SELECT COUNT(amount) FROM visits")
 
-visit = st.tuples(
-    st.none() | st.integers(0, 3), st.none() | st.integers(-2, HORIZON + 2), st.none() | st.integers(-9, 20)
-)
+visit = st.tuples(st.none() | st.integers(0, 3), st.none() | st.integers(-2, HORIZON + 2), st.none() | st.integers(-9, 20))
 appended = st.lists(visit, max_size=12)
 histories = st.lists(appended, min_size=len(ENDS), max_size=len(ENDS))  # what each snapshot adds: rows of any day, late or not
 

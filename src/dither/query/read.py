@@ -114,9 +114,11 @@ def read_by(question: Question, by: str, catalog: Catalog) -> Resolved:
     key = read_expression(by)
     for node in key.walk():
         node.meta.pop("start", None)  # it is no part of the question's text
-    if isinstance(tree, exp.Select) and tree.args.get("group") is None:
+    if isinstance(tree, exp.Select):
+        keys = tree.args.get("group") or exp.Group(expressions=[])
+        keys.append("expressions", key.copy())
         tree.append("expressions", key)
-        tree.set("group", exp.Group(expressions=[key.copy()]))
+        tree.set("group", keys)
     return resolve(build(tree, new_context(text, catalog)), catalog, text)
 
 

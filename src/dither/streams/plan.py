@@ -38,7 +38,7 @@ from typing import Any
 from dither.catalog.values import Catalog, Key
 from dither.errors import Argument, ArgumentError, Fix, Name, QueryError
 from dither.exact.numbers import Number, parse_number, whole
-from dither.planning.bounds import Bound, bounded
+from dither.planning.bounds import Bound, bounded, check_bound
 from dither.planning.price import Price
 from dither.planning.records import Forms, encode
 from dither.planning.releases.base import not_null
@@ -178,7 +178,8 @@ def plan_stream(
 ) -> StreamPlan:
     """Plans a stream. Reads the question and the catalog only. `price`: epsilon, delta and rho, as given."""
     aggregate = _check_shape(question)
-    query = bounded(question, catalog, max_rows, max_groups)
+    given = {"max_rows": max_rows, "max_groups": max_groups}
+    query = bounded(question, catalog, *(None if each is None else check_bound(each, name) for name, each in given.items()))
     rows, most = _limits(query)
     steps = _steps(query, by, whole(horizon, "horizon", least=1), start)
     lowered = query.operands().aggregates[0]
