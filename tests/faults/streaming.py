@@ -121,6 +121,7 @@ def lived(case: Case, death: int | None, journal: Journal) -> int:
 
 def inquest(case: Case, journal: Journal) -> list[str]:
     """Examines in a fork, so that this process never opens the ledger."""
+
     def tell(ready: int) -> None:
         os.write(ready, json.dumps(examined(case, journal)).encode())
 

@@ -97,7 +97,8 @@ def fields_of(plan: StreamPlan) -> dict[str, Any]:
 class _Forgetful(StreamPlan):
     def work(self, start: int, end: int) -> Work:
         own = super().work(start, end)
-        assert isinstance(own.source, Filter) and isinstance(own.source.source, WithinUnit)
+        assert isinstance(own.source, Filter)
+        assert isinstance(own.source.source, WithinUnit)
         return replace(own, source=own.source.source.source, max_groups=self.max_steps)
 
 

@@ -46,8 +46,10 @@ def catalog(rows: Iterable[Visit], snapshot: str = "", **declared: Any) -> dt.Ca
     return dt.Catalog(tables=tables, budget=budget, snapshot=snapshot, **declared)
 
 
-def opened(rows: Iterable[Visit] = (), ledger: Any = ":memory:", snapshot: str = "", **declared: Any) -> Curator:
-    return dt.open(catalog(rows, snapshot, **declared), ledger=ledger, make=ledger != ":memory:")
+def opened(
+    rows: Iterable[Visit] = (), ledger: Any = ":memory:", snapshot: str = "", witness: Any = None, **declared: Any
+) -> Curator:
+    return dt.open(catalog(rows, snapshot, **declared), ledger=ledger, make=ledger != ":memory:", witness=witness)
 
 
 def planned(question: str = "SELECT COUNT(*) FROM visits", **terms: Any) -> StreamPlan:

@@ -62,7 +62,7 @@ from dither.ledger.reservations import (
 from dither.ledger.rules import Preview, SharePreview, StoredAnswer, preview, preview_share, read_steps, replay
 from dither.ledger.state import STATE_KEYS, Fuse, Head, History, Identity, Sealed, Terms, ends_at, keys_of
 from dither.ledger.stores.base import Row, Store, Transaction
-from dither.ledger.streams import Position, check_step, decode_streams, encode_streams, state_key
+from dither.ledger.streams import Position, check_step, decode_streams, encode_streams, state_digest, state_key
 from dither.ledger.witness import Witness
 from dither.privacy.filters import Caps, Sums
 
@@ -222,7 +222,8 @@ class Ledger:
         secret, digest = self._settle(reservation, payload), reservation.request.digest
         found = decode_streams(self._store.get("streams")).get(asked.key)
         before = 0 if found is None else found.entry
-        record = Advanced(reservation.number, reservation.hash, digest, secret, payload, asked.key, step, before)
+        steps = (asked.key, step, before, state_digest(state))
+        record = Advanced(reservation.number, reservation.hash, digest, secret, payload, *steps)
 
         def move(inside: Sealed, number: int) -> None:
             streams = check_step(inside.get("streams"), asked)

@@ -341,6 +341,7 @@ class Advanced(_Encoded):
     stream: str  # its key
     step: int  # the steps released so far, these included
     before: int  # the advanced entry before it; 0 for the first
+    state: str  # the digest of the encrypted state after them
 
 
 @dataclass(frozen=True)
@@ -403,13 +404,13 @@ _ALL: tuple[type[Record], ...] = (
     Declared,
     Reserved,
     Committed,
-    Advanced,
     Cancelled,
     Failed,
     Lapsed,
     Replayed,
     Reopened,
     Restored,
+    Advanced,
 )
 KINDS: dict[str, type[Record]] = {kind.KIND: kind for kind in _ALL}
 

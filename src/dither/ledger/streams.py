@@ -52,6 +52,11 @@ def state_key(key: str) -> str:
     return f"stream:{key}"
 
 
+def state_digest(state: str) -> str:
+    """Returns the digest of an encrypted state. It tells nothing of the content: each state has a salt of its own."""
+    return digest("ledger stream state 1", state)
+
+
 def continues(key: str, step: int) -> str:
     """Returns the plan of a reservation that continues a stream from a step."""
     return canonical({"continues": key, "step": step})

@@ -141,7 +141,7 @@ SHAPES: dict[str, dict[str, Callable[[Any], bool]]] = {
     },
     "advanced/1": {
         "reserved": _is_count,
-        **dict.fromkeys(("reserved_hash", "digest", "token", "stream"), _matches(HEX64)),
+        **dict.fromkeys(("reserved_hash", "digest", "token", "stream", "state"), _matches(HEX64)),
         "payload": _is_text,
         **dict.fromkeys(("step", "before"), _is_zero_or_more),
     },

@@ -93,6 +93,7 @@ class Walk:
         self._fused = False
         self.restored = 0
         self.streams: dict[str, list[int]] = {}  # the reservation that paid, the step, the last reservation and entry of each
+        self.states: dict[str, str] = {}  # the digest of each stream's encrypted state
 
     def step(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
         """Yields the problems of this entry, given those before it."""
@@ -245,6 +246,7 @@ class Walk:
     def _advanced(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
         reserved, key, step = self._settle(row, fields), fields["stream"], fields["step"]
         free, before = number(reserved["loss"]["epsilon"]) == 0, self.streams.get(key)
+        self.states[f"stream:{key}"] = fields["state"]
         if fields["digest"] != reserved["digest"]:
             yield "answers another question than was reserved"
         if not is_signed(self._identity["public_key"], self._receipt(row, fields, reserved), row.signature):
