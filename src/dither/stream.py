@@ -86,14 +86,20 @@ class StreamAnswer:
         """Returns a pandas frame."""
         return self.to_arrow().to_pandas()
 
-    def __str__(self) -> str:
+    def table(self) -> str:
+        """Shows the sums with their margins."""
         head = [self.by, self.what]
         body = [[str(key), f"{_shown(value)} ± {show_rounded(margin)}"] for key, value, margin in self.rows]
         left, right = (max(len(row[place]) for row in [head, *body]) for place in (0, 1))
-        lines = [f"{row[0]:<{left}}  {row[1]:>{right}}" for row in [head, ["-" * left, "-" * right], *body]]
-        lines.append(f"not included in ±: {'; '.join(self.notes)}")
-        lines.append(f"± at {show_percent(self.confidence)} confidence, each alone; charged {self.charged}")
-        return "\n".join(lines)
+        return "\n".join(f"{row[0]:<{left}}  {row[1]:>{right}}" for row in [head, ["-" * left, "-" * right], *body])
+
+    def footer(self) -> list[str]:
+        """Shows what the margins leave out, their confidence, and what was charged."""
+        sure = f"± at {show_percent(self.confidence)} confidence, each alone; charged {self.charged}"
+        return [f"not included in ±: {'; '.join(self.notes)}", sure]
+
+    def __str__(self) -> str:
+        return "\n".join([self.table(), *self.footer()])
 
 
 @dataclass(frozen=True)
