@@ -126,8 +126,9 @@ def test_an_old_state_is_refused_and_nothing_is_read(survey: Curator, tmp_path: 
     stream.next()
     old = stored(stream)[1]
     stream.next()
-    new = stored(stream)[1]
-    for wrong in (old, new[:-8], "", "é", new.swapcase()):
+    position, new = stored(stream)
+    other = stream._seal(stream._resume(position, new), position.reserved - 1)  # of an attempt that was never entered
+    for wrong in (old, other, new[:-8], "", "é", new.swapcase()):
         put(tmp_path, state_key(stream._key), wrong)
         with pytest.raises(dt.LedgerError, match=r"(?s)not the one after step 2.*Charged: nothing"):
             stream.next()

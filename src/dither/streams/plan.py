@@ -27,6 +27,7 @@ else by two.
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -127,13 +128,19 @@ class StreamPlan:
                 "measure": encode(measure, forms),
                 "worth": encode(self.worth),
                 "max_steps": self.max_steps,
-                "steps": [encode(Literal(step)) for step in (self.steps[0], self.steps[-1])],
+                "steps": self._spelled_steps(),
                 "terms": self.terms.record(),
                 "price": {"epsilon": encode(self.stated.epsilon), "delta": encode(self.stated.delta)},
             },
             sort_keys=True,
             separators=(",", ":"),
         )
+
+    def _spelled_steps(self) -> dict[str, Any]:
+        """Spells the steps: the first, the last, and a digest of all, since declared values may have gaps."""
+        each = [encode(Literal(step)) for step in self.steps]
+        digest = hashlib.sha256(json.dumps(each, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
+        return {"first": each[0], "last": each[-1], "digest": digest}
 
     @cached_property
     def charge(self) -> Charge:
