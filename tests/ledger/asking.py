@@ -95,10 +95,10 @@ def asked(ledger: Ledger, *args: Any, payload: str = "42", **changes: Any) -> Re
 FREE = Charge(Fraction(0), Fraction(0), Fraction(0))
 
 
-def opened_stream(ledger: Ledger, plan: str = "days", epsilon: str = "0.1", analyst: str = "ada") -> str:
+def opened_stream(ledger: Ledger, plan: str = "days", epsilon: str = "0.1", analyst: str = "ada", **changes: Any) -> str:
     """Opens a stream, and returns its key."""
     key = stream_key(f"plan {plan}", analyst)
-    held = reserved(ledger, plan, epsilon, analyst, stream=StreamStep(key))
+    held = reserved(ledger, plan, epsilon, analyst, stream=StreamStep(key), **changes)
     held.touch()
     ledger.advance(held, "opened", 0, "state 0")
     return key
