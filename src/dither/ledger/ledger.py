@@ -451,7 +451,8 @@ class Ledger:
     def _charge(self, inside: Sealed, last: Head, reservation: Reservation) -> Head:
         """Checks every rule, adds the price to the sums, and starts the lease."""
         request = reservation.request
-        check_step(inside.get("streams"), request.stream)
+        if request.stream is not None:
+            check_step(inside.get("streams"), request.stream)
         admitted = rules.admit(inside, request)
         before = History.parse(inside.get("history"))
         after = rules.add_tables(before, admitted.terms, request)
