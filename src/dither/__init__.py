@@ -71,9 +71,9 @@ if TYPE_CHECKING:
         variance,
     )
     from dither.streams.running import RunningSum
-    from dither.workloads.tradeoff import tradeoff
     from dither.tracing.queries import StatisticalQueries
     from dither.tracing.run import records, trace
+    from dither.workloads.tradeoff import tradeoff
     from dither.workloads.workload import Workload
 
 __version__ = "0.1.0"

@@ -3,6 +3,7 @@
     app         the application, shared options, exit codes, signals
     catalog     init, check, suggest     declare the data, create the ledger, find bounds
     ask         quote, ask               the price of a question; its answer
+    stream      stream                   a running sum over time
     ledger      budget, verify           what was spent; whether the ledger is intact
                 backup, restore          copies of the ledger
                 witness, reopen          heads kept elsewhere; new questions after a failure
@@ -18,11 +19,11 @@ when it runs, because `dither --help` must not wait for a database.
 
 from __future__ import annotations
 
-from dither.cli import ask, audit, catalog, explain, history, ledger
+from dither.cli import ask, audit, catalog, explain, history, ledger, stream
 from dither.cli.app import app, handle_signals
 from dither.cli.screen import replace_closed_streams, set_utf8
 
-__all__ = ["app", "ask", "audit", "catalog", "explain", "history", "ledger", "main"]
+__all__ = ["app", "ask", "audit", "catalog", "explain", "history", "ledger", "main", "stream"]
 
 
 def main() -> None:
