@@ -21,14 +21,13 @@ from flint import arb
 
 from dither.privacy.accountant.atoms import list_atoms
 from dither.privacy.accountant.contour import Contour
-from dither.privacy.accountant.grid import MOST as MOST_ON_GRID
-from dither.privacy.accountant.grid import Grid, guide_of
+
 from dither.privacy.accountant.lattice import Lattice
 from dither.privacy.accountant.product import Guide, Product
-from dither.privacy.parts import Part, SubsampledGaussian
+from dither.privacy.accountant.sampled import Sampled, guide_of, sampled
+from dither.privacy.parts import Part
 
 MANY = 200
-_WIDE = 20
 
 Parts = tuple[tuple[Part, int], ...]
 Evaluator = Callable[[Fraction], arb]
@@ -42,15 +41,8 @@ class Plan:
         self.whole = Product(parts)
         rho = sum(float(part.zcdp()[0]) * count for part, count in parts)
         self.scale = max(math.sqrt(2 * rho), 1e-150)
-        part, count = parts[0]
-        self.single = part if len(parts) == 1 and isinstance(part, SubsampledGaussian) else None
-        self.on_grid = self.single is not None and (count <= MOST_ON_GRID or self.single.sigma > _WIDE)
-        if not self.on_grid:
-            self.guide = Guide(self.whole, None, self.scale)
-            # A very rare tail can make the large orders useless; the grid leaves it out.
-            self.on_grid = self.single is not None and _heavy(self.guide, log_delta)
-        if self.single is not None and self.on_grid:
-            self.guide = guide_of(self.single, count, log_delta)
+        self.sampled = sampled(parts)
+        self.guide = guide_of(parts, log_delta) if self.sampled else Guide(self.whole, None, self.scale)
         ends = [(part.ends, count) for part, count in parts]
         self.ends: Product | None = None
         if all(end is not None for end, _ in ends):
@@ -58,11 +50,11 @@ class Plan:
 
     def evaluators(self, epsilon: float, log_delta: float) -> list[Evaluator]:
         """Returns functions of epsilon whose sum bounds delta, tight near this epsilon."""
-        if self.single is not None and self.on_grid:
-            return [Grid(self.single, self.parts[0][1], epsilon, log_delta)]
         lattice = Lattice(self.whole, self.guide, epsilon, log_delta)
         if lattice.feasible:
             return [_exact(lattice, log_delta)]
+        if self.sampled:
+            return [list_atoms(self.whole, log_delta) or Sampled(self.parts, self.guide, epsilon, log_delta)]
         plain = Contour(self.whole, None, self.guide, epsilon, log_delta, smooth=False)
         if plain.nodes:
             plain.prepare()
@@ -89,12 +81,6 @@ class Plan:
             return []
         rest.prepare()
         return [_exact(atoms, log_delta), rest]
-
-
-def _heavy(guide: Guide, log_delta: float) -> bool:
-    epsilon = guide.epsilon(log_delta)
-    c = guide.order(epsilon)
-    return c > 0.5 * float(guide.orders[-1]) or c * guide.period(c, epsilon, log_delta) > 400
 
 
 def _nothing_known(epsilon: Fraction) -> arb:

@@ -10,6 +10,7 @@ from dither.privacy.parts.base import Part, Transform, registry
 from dither.privacy.parts.gaussian import DiscreteGaussian, Gaussian
 from dither.privacy.parts.laplace import DiscreteLaplace, Laplace
 from dither.privacy.parts.response import BoundedRange, Response
+from dither.privacy.parts.sampled import Subsampled
 from dither.privacy.parts.subsampled import SubsampledGaussian
 from dither.privacy.parts.vector import GaussianVector
 
@@ -22,6 +23,7 @@ __all__ = [
     "Laplace",
     "Part",
     "Response",
+    "Subsampled",
     "SubsampledGaussian",
     "Transform",
     "registry",
