@@ -27,7 +27,9 @@ from dither.privacy.parts.sampled import _Sampled
 _MOST_NODES = 1 << 18
 _TAIL = 21.0
 _SMOOTHING = 1.5e-7  # the relative rise of epsilon that smoothing may cause
-_LEFT = 20.0  # clouds leave out e^-20 of delta
+_LEFT = 17.0  # clouds leave out e^-17 of delta
+_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5)  # smaller orders that are tried
+_WORTH = 1.5
 
 Parts = tuple[tuple[Part, int], ...]
 
@@ -65,12 +67,25 @@ def guide_of(parts: Parts, log_delta: float) -> Guide:
     return Guide(_Rough(clouds, others), None, max(math.sqrt(spread), 1e-150))
 
 
+def _line(guide: Guide, epsilon: float, log_delta: float) -> tuple[float, float]:
+    """Returns (c, period). A rare tail makes orders above c useless and the period long; a smaller c may cost little."""
+    best = guide.order(epsilon)
+    cost = guide.logs - guide.orders * epsilon - np.log(guide.orders) - np.log1p(guide.orders)
+    least, chosen = float(cost.min()), (best, guide.period(best, epsilon, log_delta))
+    for share in _SHARES:
+        near = int(np.searchsorted(guide.orders, best * share))
+        if cost[near] < least + _WORTH:
+            c = float(guide.orders[near])
+            chosen = min(chosen, (c, guide.period(c, epsilon, log_delta)), key=lambda each: each[1])
+    return chosen
+
+
 class Sampled:
     """An upper bound of delta as a function of epsilon, tight near the given one."""
 
     def __init__(self, parts: Parts, guide: Guide, epsilon: float, log_delta: float) -> None:
-        self.c = c = guide.order(epsilon)
-        self.h = 2 * math.pi / guide.period(c, epsilon, log_delta)
+        self.c, period = _line(guide, epsilon, log_delta)
+        c, self.h = self.c, 2 * math.pi / period
         head = float(np.interp(c, guide.orders, guide.logs)) - c * epsilon - log_delta
         most = _MOST_NODES * self.h / 1.3
         smooth = max(2 * _SMOOTHING * max(epsilon, 1e-3 / c) / (c + 1), 2 * (head + _TAIL) / most**2)

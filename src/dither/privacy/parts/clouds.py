@@ -44,7 +44,7 @@ _DIRECT = 1 << 19
 _VARIANCE = 2.5
 _SIDE = 15
 _FLOAT = 2e-16
-_ROUGH = 240
+_PANELS = 16
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,8 @@ class Field:
         """Returns (u, ln of weight times Q, ln of a bound of the error of the integral of Q B^{order + it})."""
         known = self._size(q, order)
         good: list[tuple[Floats, Floats]] = []
-        wrong, pieces = 0.0, 16
-        edges = np.linspace(self.low, self.high, pieces + 1)
+        wrong = 0.0
+        edges = np.linspace(self.low, self.high, _PANELS + 1)
         middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
         for _ in range(_HALVINGS):
             bound = self._errors(q, order, t, middle, half) - known
@@ -173,16 +173,19 @@ class Field:
             middle, half = np.concatenate([middle - half, middle + half]), np.concatenate([half, half])
         else:
             wrong = math.inf
+        return *self._placed(*(np.concatenate(each) for each in zip(*good, strict=True))), known + math.log(wrong)
+
+    def _placed(self, middle: Floats, half: Floats) -> tuple[Floats, Floats]:
+        """Returns (u, ln of weight times Q) at the points of these panels."""
         nodes, weights = _legendre()
-        centre, radius = (np.concatenate(each) for each in zip(*good, strict=True))
-        x = (centre[:, None] + radius[:, None] * nodes).ravel()
-        logs = (np.log(radius)[:, None] + np.log(weights)).ravel() - self.height(x)
-        return self.slope * x + self.shift, logs, known + math.log(wrong)
+        x = (middle[:, None] + half[:, None] * nodes).ravel()
+        logs = (np.log(half)[:, None] + np.log(weights)).ravel() - self.height(x)
+        return self.slope * x + self.shift, logs
 
     def rough(self) -> tuple[Floats, Floats]:
         """Returns a few points, for a guide."""
-        x = np.linspace(self.low, self.high, _ROUGH)
-        return self.slope * x + self.shift, math.log(float(x[1] - x[0])) - self.height(x)
+        edges = np.linspace(self.low, self.high, _PANELS + 1)
+        return self._placed((edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2)
 
     def _size(self, q: float, order: float) -> float:
         """Returns ln of the integral of Q B^order, roughly: how small an error is small."""

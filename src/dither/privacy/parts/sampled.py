@@ -36,7 +36,8 @@ from dither.privacy.parts.response import Response
 
 _MOST_VARIANCE = 10**8
 _MOST_STEPS = 1 << 16
-_LISTED = 512
+_LISTED = 512  # outcomes that are listed in balls
+_ROUGH = 256
 _UP = 96  # bits after the point of losses that are rounded up
 
 
@@ -88,8 +89,10 @@ class _Sampled(Part):
         """Returns a few points, for a guide."""
         law = self.law(share)
         if law.field is None:
-            every = slice(None, None, len(law.u) // _LISTED + 1)
-            return self._cloud(law.u[every], law.logs[every] + math.log(len(law.u) / len(law.u[every])), law)
+            # Groups of neighbours, with the same weight under Q and under P1.
+            starts = np.arange(0, len(law.u), len(law.u) // _ROUGH + 1)
+            weights, ratio = np.add.reduceat(np.exp(np.maximum(law.logs, -700.0)), starts), np.exp(law.logs + law.u)
+            return self._cloud(np.log(np.maximum(np.add.reduceat(ratio, starts), 1e-300) / weights), np.log(weights), law)
         more, heights = law.field.rough()
         return self._cloud(np.concatenate([law.u, more]), np.concatenate([law.logs, heights]), law)
 
