@@ -63,7 +63,9 @@ def guide_of(parts: Parts, log_delta: float) -> Guide:
     """Returns the guide for the search. It decides no price."""
     clouds = tuple((part.rough(_share(n, log_delta)), n) for part, n in parts if isinstance(part, _Sampled))
     others = tuple((part, n) for part, n in parts if not isinstance(part, _Sampled))
-    spread = sum(cloud.deviation(0.0) ** 2 * n for cloud, n in clouds) + sum(2 * float(part.zcdp()[0]) * n for part, n in others)
+    spread = sum(cloud.deviation(0.0) ** 2 * n for cloud, n in clouds) + sum(
+        2 * float(part.zcdp()[0]) * n for part, n in others
+    )
     return Guide(_Rough(clouds, others), None, max(math.sqrt(spread), 1e-150))
 
 
@@ -118,7 +120,9 @@ class Sampled:
     def _enough(self, head: float, starts: list[tuple[float, float, int]]) -> int:
         """Returns how many nodes leave a negligible tail."""
         nodes = 16
-        while nodes < _MOST_NODES and head + self._damping(nodes * self.h, starts) - math.log(math.pi * nodes * self.h) > -_TAIL:
+        while (
+            nodes < _MOST_NODES and head + self._damping(nodes * self.h, starts) - math.log(math.pi * nodes * self.h) > -_TAIL
+        ):
             nodes = nodes * 9 // 8
         return nodes
 

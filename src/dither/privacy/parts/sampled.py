@@ -192,12 +192,12 @@ class Subsampled(_Sampled):
         a, q = (-z if self.removed else z + 1), ball(self.q)
         if _binary(self.part):
             return sum((weight * (z * ball(value)).exp() for value, weight in self.atoms() or []), acb(0))
-        listed = self.part.atoms()
-        if listed is not None:
-            return sum((weight * (a * (1 - q + q * exp(-loss)).log()).exp() for loss, weight in listed), acb(0))
         if isinstance(self.part, Laplace):
             return _laplace(self.part.epsilon, q, a)
-        raise NotImplementedError("too many outcomes to sum in balls")
+        if isinstance(self.part, DiscreteGaussian):
+            return _gaussian(self.part, q, a)
+        listed = self.part.ends.atoms() + self.part.inner() if isinstance(self.part, DiscreteLaplace) else []
+        return sum((weight * (a * (1 - q + q * exp(-loss)).log()).exp() for loss, weight in listed), acb(0))
 
     def log_phi(self, z: Complexes) -> Complexes:
         if not _binary(self.part):
@@ -299,3 +299,23 @@ def _laplace(epsilon: Fraction, q: arb, a: acb) -> acb:
 
     inner = acb.integral(lambda u, analytic: mixed(u, analytic) * (-(u + e) / 2).exp() / 4, acb(-e), acb(e))
     return mixed(acb(-e)) / 2 + mixed(acb(e)) * (-e).exp() / 2 + inner
+
+
+def _gaussian(part: DiscreteGaussian, q: arb, a: acb) -> acb:
+    """Returns E_Q[B^a] for Gaussian noise on the integers in balls, Re a >= 1 or Re a <= 0.
+
+    There B^a <= 1 - q + q e^{au} by convexity, so Q B^a is at most 1 - q times Q plus q e^{a (a - 1) d^2 / 2v} times a Gaussian
+    around a d: what is cut off on both sides of both is negligible.
+    """
+    v, d, real = ball(part.variance), part.shift, a.real
+    reach, centre = part._reach, math.ceil(abs(float(real)) * d) * (1 if real > 0 else -1)
+    low, high = min(0, centre) - reach, max(0, centre) + reach + d
+    total, every = acb(0), arb(0)
+    for k in range(low, high + 1):
+        weight = (-arb(k * k) / (2 * v)).exp()
+        every += weight
+        total += weight * (a * (1 - q + q * ((arb(2 * k * d - d * d)) / (2 * v)).exp()).log()).exp()
+    tail = 2 * (-arb(reach * reach) / (2 * v)).exp() / -(-arb(reach) / v).expm1()
+    grown = (real * (real - 1) * d * d / (2 * v)).exp()
+    error = arb(0, (tail * (1 - q + q * grown)).upper())
+    return (total + acb(error, error)) / every.union(every * (1 + tail))

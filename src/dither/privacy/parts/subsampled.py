@@ -91,11 +91,18 @@ class SubsampledGaussian(_Sampled):
             other = arb(2) ** (a - 1) * ((1 - q) ** a + q**a * grown)
         return one if one < other else other
 
+    def _least(self, a: arb) -> arb:
+        """Returns a lower bound of I(a): by convexity, or one of the two terms of B."""
+        if self.removed or self.q == 1:
+            return arb(1)
+        q = ball(self.q)
+        return ((1 - q) ** a).max(q**a * (a * (a - 1) / (2 * ball(self.sigma) ** 2)).exp())
+
     def phi(self, z: acb) -> acb:
         a = -z if self.removed else z + 1
         s = ball(self.sigma)
         bulk = self._bulk(a.real)
-        bits = _BITS + max(0, int(float(bulk.log()) * 1.45))
+        bits = _BITS + max(0, int(float((bulk / self._least(a.real)).log()) * 1.45))
         b, step = self._strip(float(z.imag.mid()), float(z.real.mid()), bits)
         real_a, reach = float(a.real.mid()), float(self.sigma) * math.sqrt(1.4 * bits)
         low, high = math.floor((min(0.0, real_a) - reach) / step), math.ceil((max(0.0, real_a) + reach) / step)
