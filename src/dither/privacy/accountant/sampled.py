@@ -1,8 +1,7 @@
 """Bounds delta(epsilon) of compositions with subsampled releases: the line integral of contour.py with every node in floats.
 
 Transforms of subsampled releases are sums over a cloud of losses (parts/clouds.py) with a proved error. So each factor r of a
-node, relative to the transform at t = 0, is known up to some e, |r| <= 1, and its power n is off by at most
-min(|r| + e, 1)^n - |r|^n. These errors, the nodes left out and everything that a cloud leaves out are added on the safe side.
+node, relative to the transform at t = 0, is known up to some e, and its power n is off by at most (|r| + e)^n - |r|^n. These errors, the nodes left out and everything that a cloud leaves out are added on the safe side.
 A node needs no balls then: errors of 1e-13 grow with n, but the nodes that count become fewer, so a million releases are fine.
 
 Smoothing (step 2 of contour.py) makes the integrand die out where a cloud of atoms alone would not.
@@ -25,6 +24,7 @@ from dither.privacy.parts.clouds import Cloud
 from dither.privacy.parts.sampled import _Sampled
 
 _MOST_NODES = 1 << 18
+_FEW, _SHARP_NODES = 2000, 1 << 17
 _TAIL = 21.0
 _SMOOTHING = 1.5e-7  # the relative rise of epsilon that smoothing may cause
 _LEFT = 17.0  # clouds leave out e^-17 of delta
@@ -89,10 +89,13 @@ class Sampled:
         self.c, period = _line(guide, epsilon, log_delta)
         c, self.h = self.c, 2 * math.pi / period
         head = float(np.interp(c, guide.orders, guide.logs)) - c * epsilon - log_delta
-        most = _MOST_NODES * self.h / 1.3
-        smooth = max(2 * _SMOOTHING * max(epsilon, 1e-3 / c) / (c + 1), 2 * (head + _TAIL) / most**2)
         self.others = [(part, n) for part, n in parts if not isinstance(part, _Sampled)]
         mixed = [(part, n) for part, n in parts if isinstance(part, _Sampled)]
+        smooth = 2 * _SMOOTHING * max(epsilon, 1e-3 / c) / (c + 1)
+        # At atoms smoothing costs first order in tau. There are heavy ones only while there are few releases.
+        if sum(n for _, n in parts) <= _FEW and any(part.decay(c) == math.inf for part, _ in mixed):
+            smooth = max(smooth / 400, 2 * (head + _TAIL) / (_SHARP_NODES * self.h / 1.3) ** 2)
+        smooth = max(smooth, 2 * (head + _TAIL) / (_MOST_NODES * self.h / 1.3) ** 2)
         starts = [(part.decay(c), part.rough(_share(n, log_delta)).tilted(c)[0], n) for part, n in mixed]
         self.tau2 = smooth
         smoothed = self._enough(head, starts)
@@ -142,15 +145,15 @@ class Sampled:
                 own = part.log_phi(z)
                 own -= own[0]
                 logs += n * own
-                upper += n * np.log(np.minimum(np.exp(own.real) + 1e-12 + 4e-16 * t * part.spread, 1.0))
+                upper += n * np.log(np.exp(own.real) + 1e-12 + 4e-16 * t * part.spread)
                 self.log_size += float((part.phi(acb(c)).real.log() * n).upper()) * (1 + 1e-15) + 1e-15
             for found, errors, n in rows:
                 logs += n * np.log(found)
-                upper += n * np.log(np.minimum(np.abs(found) + errors + 1e-15, 1.0))
+                upper += n * np.log(np.abs(found) + errors + 1e-15)
         kernel = c * (c + 1) / (z * (z + 1)) * np.exp(self.tau2 / 2 * (-t * t + 1j * t * (2 * c + 1)))
-        sizes = np.exp(np.minimum(logs.real, upper))
+        sizes, most = np.exp(logs.real), np.exp(upper)
         values = np.where(sizes > 0, sizes * np.exp(1j * np.nan_to_num(logs.imag)), 0) * kernel
-        wrong = (np.exp(upper) - sizes + 1e-15 * np.exp(upper)) * np.abs(kernel)
+        wrong = (most - sizes + 1e-14 * most) * np.abs(kernel)
         keep = np.abs(values) > 1e-18
         keep[0] = False
         self.bound = float(wrong[1:].sum() + np.abs(values[1:][~keep[1:]]).sum() + self.tail) * (1 + 1e-9)
