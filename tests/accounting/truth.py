@@ -157,15 +157,11 @@ def stick(releases: Sequence[Outputs], epsilon: float) -> float:
 def by_counts(part: Part, n: int, epsilon: float) -> float:
     """The same for n equal releases: outputs that are equal but for their order have equal probabilities."""
     one, other = outputs(part)
-    total = 0.0
-    logs = np.log(one), np.log(other)
-    for chosen in itertools.combinations(range(n + len(one) - 1), len(one) - 1):
-        edges = np.array([-1, *chosen, n + len(one) - 1])
-        each = np.diff(edges) - 1
-        ways = math.lgamma(n + 1) - sum(math.lgamma(k + 1) for k in each)
-        p, q = ways + float(each @ logs[0]), ways + epsilon + float(each @ logs[1])
-        total += max(math.exp(p) - math.exp(q), 0.0)
-    return total
+    chosen = np.array(list(itertools.combinations(range(n + len(one) - 1), len(one) - 1)))
+    each = np.diff(chosen, prepend=-1, append=n + len(one) - 1, axis=1) - 1
+    factorial = np.array([math.lgamma(k + 1) for k in range(n + 1)])
+    ways = factorial[n] - factorial[each].sum(axis=1)
+    return float(np.maximum(np.exp(ways + each @ np.log(one)) - np.exp(ways + epsilon + each @ np.log(other)), 0).sum())
 
 
 def by_integral(part: Part, n: int, epsilon: float, order: float, period: float) -> float:

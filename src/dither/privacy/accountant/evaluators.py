@@ -1,14 +1,13 @@
 """Chooses the certified evaluators for a composition, tightest first.
 
-0. Equal subsampled Gaussian releases, up to 300, of sigma above 20, or with a tail too heavy for large orders: a law on a fine
-   grid that dominates theirs (grid.py).
 1. Everything on one lattice of workable size: exact sum over one period (lattice.py), or,
    for few releases, over all values (atoms.py).
-2. The integrand dies out by itself, as with Gaussian noise: the plain contour (contour.py).
-3. Few releases on several lattices: listed (atoms.py).
-4. Heavy atoms at the ends of each loss, as with Laplace noise: the law of "every release hit an end" is a lattice and
+2. Releases on samples: listed if they are few, else the contour with every node in floats (sampled.py).
+3. The integrand dies out by itself, as with Gaussian noise: the plain contour (contour.py).
+4. Few releases on several lattices: listed (atoms.py).
+5. Heavy atoms at the ends of each loss, as with Laplace noise: the law of "every release hit an end" is a lattice and
    goes to lattice.py; the rest is a smooth positive measure, to which smoothing costs only second order in tau.
-5. Anything else: the smoothed contour for the whole law; valid, and tight unless heavy atoms sit at epsilon.
+6. Anything else: the smoothed contour for the whole law; valid, and tight unless heavy atoms sit at epsilon.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from fractions import Fraction
 
 from flint import arb
 
-from dither.privacy.accountant.atoms import list_atoms
+from dither.privacy.accountant.atoms import MOST_WORK, list_atoms
 from dither.privacy.accountant.contour import Contour
-
 from dither.privacy.accountant.lattice import Lattice
 from dither.privacy.accountant.product import Guide, Product
 from dither.privacy.accountant.sampled import Sampled, guide_of, sampled
@@ -54,7 +52,8 @@ class Plan:
         if lattice.feasible:
             return [_exact(lattice, log_delta)]
         if self.sampled:
-            return [list_atoms(self.whole, log_delta) or Sampled(self.parts, self.guide, epsilon, log_delta)]
+            few = list_atoms(self.whole, log_delta) if _short(self.parts) else None
+            return [few or Sampled(self.parts, self.guide, epsilon, log_delta)]
         plain = Contour(self.whole, None, self.guide, epsilon, log_delta, smooth=False)
         if plain.nodes:
             plain.prepare()
@@ -81,6 +80,15 @@ class Plan:
             return []
         rest.prepare()
         return [_exact(atoms, log_delta), rest]
+
+
+def _short(parts: Parts) -> bool:
+    """Returns whether listing is short, if no two ways to a sum of different outcomes give the same value."""
+    sums = 1
+    for part, count in parts:
+        outcomes = len(part.atoms() or ())
+        sums *= math.comb(min(count, MOST_WORK) + outcomes - 1, outcomes - 1) if outcomes else MOST_WORK
+    return sums < MOST_WORK // 40
 
 
 def _nothing_known(epsilon: Fraction) -> arb:

@@ -237,10 +237,12 @@ def _delta(parts: Parts, at: Fraction) -> Fraction:
         return Fraction(0)
     plan = Plan(parts)
     delta, log_delta = Fraction(1), plan.guide.log_delta(float(at))
-    for _ in range(4):
+    for _ in range(12):
+        if plan.sampled:
+            plan = Plan(parts, log_delta)
         bound = _sum_of(plan.evaluators(float(at), log_delta))(at)
         delta = min(delta, delta_above(bound))
-        # The guide's first guess can be far too high near the largest loss; then evaluate again, more finely.
+        # The guide's first guess can be far too high near the largest loss or for rare tails; then evaluate again, more finely.
         if log_delta <= _log(delta) + 3:
             break
         log_delta = _log(delta)

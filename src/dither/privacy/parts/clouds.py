@@ -17,7 +17,7 @@ spread over a grid of 2 pi / (h N) as a Gaussian of variance V = 5/2 cells, tran
 For t up to an eighth of N this errs, relative to the sum of weights, by at most
     aliases        2 e^{-V (2 pi)(2 pi - pi/2) / 2} < 2e-16      (the nearest copy; the others are far smaller)
     cutting off    4 e^{-15^2 / 2V} e^{V (pi/4)^2 / 2} < 1e-18   (15 cells to each side are kept)
-    rounding       2.2 times (8e-16 per stage of the transform + 2e-16 per term in the fullest cell)
+    rounding       2.2 times (8e-16 per stage of the transform + 2e-16 per term of the longest sum)
     places         t times the error of L, 1e-15 of |L| and of |u| q e^u / B
 because every stage of a transform adds products whose sizes sum up to at most the sum of the weights.
 """
@@ -43,6 +43,7 @@ _HALVINGS = 60
 _DIRECT = 1 << 19
 _VARIANCE = 2.5
 _SIDE = 15
+_RUN = 32
 _FLOAT = 2e-16
 _PANELS = 16
 
@@ -109,7 +110,10 @@ def _spread(losses: Floats, weights: Floats, h: float, nodes: int) -> tuple[Comp
     order = np.argsort(x)
     x, spread = x[order], weights[order]
     first = np.rint(x)
-    starts = np.flatnonzero(np.diff(first, prepend=-math.inf))
+    cuts = np.diff(first, prepend=-math.inf) != 0
+    fullest = int(np.diff(np.flatnonzero(cuts), append=len(x)).max())
+    cuts[::_RUN] = True  # sums of sums: no more than _RUN terms in each
+    starts = np.flatnonzero(cuts)
     off, base = x - first, first[starts].astype(np.int64)
     # e^{-(k - off)^2 / 2V} for k = 0, 1, ... and -1, -2, ...: a product of three powers.
     spread = spread * np.exp(-(off**2) / (2 * _VARIANCE))
@@ -123,8 +127,8 @@ def _spread(losses: Floats, weights: Floats, h: float, nodes: int) -> tuple[Comp
     window = math.sqrt(2 * math.pi * _VARIANCE) * np.exp(-_VARIANCE * angle**2 / 2)
     # numpy's transform has e^{-i...}: the conjugate, because the grid is real.
     found: Complexes = np.conj(rfft(grid)[: nodes + 1]) / window
-    fullest = int(np.diff(starts, append=len(x)).max()) + 2 * _SIDE + 1
-    return found, 2.2 * (4 * _FLOAT * math.log2(cells) + _FLOAT * (fullest + 40)) + 4e-16
+    terms = min(fullest, _RUN + fullest / _RUN + 2) + 2 * _SIDE + 40
+    return found, 2.2 * (4 * _FLOAT * math.log2(cells) + _FLOAT * terms) + 4e-16
 
 
 @lru_cache(maxsize=1)

@@ -275,10 +275,10 @@ def _integers(part: DiscreteGaussian, share: float) -> Law:
     reach = math.ceil(math.sqrt(-2 * share * v)) + 2
     k = np.arange(-reach, reach + d + 1)
     heights = -(k.astype(float) ** 2) / (2 * v)
-    logs = heights - math.log(math.fsum(np.exp(heights)) + 0.0)
-    # Beyond n the weights fall faster than a geometric series; those that are kept sum up to at least 1.
-    tail = 2.01 * math.exp(-((reach + 1) ** 2) / (2 * v)) / -math.expm1(-(reach + 1) / v)
-    return Law((d * k - d * d / 2) / v, logs + math.log1p(1e-15), None, (tail, tail))
+    kept = float(np.exp(heights).sum())
+    # Beyond n the weights fall faster than a geometric series.
+    tail = 2.01 * math.exp(-((reach + 1) ** 2) / (2 * v)) / -math.expm1(-(reach + 1) / v) / kept
+    return Law((d * k - d * d / 2) / v, heights - math.log(kept) + 1e-14, None, (tail, tail))
 
 
 def _cut_off(part: DiscreteGaussian) -> arb:
