@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         Threshold,
         TruncatedGeometric,
     )
-    from dither.privacy import guarantees, parts, sensitivity
+    from dither.privacy import events, guarantees, parts, sensitivity
     from dither.privacy.composition import parallel, postprocess
     from dither.privacy.filters import ApproxFilter, Odometer, PureFilter, ZCDPFilter
     from dither.privacy.losses import ZCDP, Approx, Curve, Pure, total
@@ -116,6 +116,7 @@ __all__ = [
     "count",
     "count_distinct",
     "count_units",
+    "events",
     "guarantees",
     "max_",
     "mean",
@@ -165,7 +166,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Threshold",
         "TruncatedGeometric",
     ),
-    "dither.privacy": ("guarantees", "parts", "sensitivity"),
+    "dither.privacy": ("events", "guarantees", "parts", "sensitivity"),
     "dither.privacy.composition": ("parallel", "postprocess"),
     "dither.privacy.filters": ("ApproxFilter", "Odometer", "PureFilter", "ZCDPFilter"),
     "dither.privacy.losses": ("ZCDP", "Approx", "Curve", "Pure", "total"),

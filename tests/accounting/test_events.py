@@ -1,4 +1,4 @@
-"""Events of dp_accounting and parameters of Opacus are read as losses. Stand-ins have the names and fields of the real classes."""
+"""Events of dp_accounting and parameters of Opacus are read as losses. Stand-ins have the names and fields of the real ones."""
 
 from __future__ import annotations
 
@@ -121,7 +121,8 @@ def test_randomized_response_is_counted_and_about_a_replaced_value() -> None:
     event = RandomizedResponseDpEvent(noise_parameter=0.5, num_buckets=4)
     loss = from_dp_accounting(SelfComposedDpEvent(event, 100))
     part, count = loss.curve().parts[0]
-    assert count == 100 and isinstance(part, parts.KaryResponse)
+    assert count == 100
+    assert isinstance(part, parts.KaryResponse)
     assert float(part.epsilon) == pytest.approx(np.log(5))  # truth 5/8, each other 1/8
     with pytest.raises(PriceError, match="replaced"):
         from_dp_accounting(ComposedDpEvent([event, GaussianDpEvent(1)]))

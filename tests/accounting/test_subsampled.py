@@ -1,4 +1,4 @@
-"""Releases on Poisson samples: certified from above and within 1e-6, against output laws, counts of outputs and plain integrals."""
+"""Releases on Poisson samples: certified, and within 1e-6 of output laws, counts of outputs and plain integrals."""
 
 from __future__ import annotations
 
@@ -105,12 +105,11 @@ def test_each_direction_alone_is_a_bound_of_that_direction() -> None:
             assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-4)
 
 
-def test_neither_direction_is_always_the_worse_one() -> None:
+def test_a_price_for_one_direction_alone_would_be_too_small() -> None:
     there = parts.Subsampled(parts.DiscreteLaplace(2, 1), "1/2")
     one, other = (truth.outputs(each) for each in (there, there.reverse()))
-    assert truth.stick([one], 0.9) > truth.stick([other], 0.9)  # far out, adding shows more
-    assert all(truth.stick([each], 0.0) == pytest.approx(truth.stick([one], 0.0)) for each in (one, other))
-    assert Curve.of(there).delta("0.9") >= Fraction(truth.stick([one], 0.9)) * (1 - Fraction(1, 10**12))
+    assert truth.stick([one] * 3, 0.9) > truth.stick([other] * 3, 0.9) * 1.1
+    assert Curve.of(there, 3).delta("0.9") >= Fraction(truth.stick([one] * 3, 0.9)) * (1 - Fraction(1, 10**12))
 
 
 CLOUDS = [

@@ -17,7 +17,6 @@ Everything else is refused, as is noise of size 0. A float means the decimal tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -33,7 +32,7 @@ _MOST_DEPTH = 64
 _FIX = "state its loss yourself, such as dt.Pure(0.1) or dt.ZCDP(0.1), and add it."
 
 
-def from_opacus(noise_multiplier: Number | Iterable[Any], sample_rate: Number | None = None, steps: int = 1) -> Curve:
+def from_opacus(noise_multiplier: Any, sample_rate: Number | None = None, steps: int = 1) -> Curve:
     """Returns the loss of DP-SGD: `steps` steps of Gaussian noise on Poisson samples, add/remove neighbours.
 
     Pass an accountant's `history` alone, a list of (noise_multiplier, sample_rate, steps), if they changed during training.

@@ -1,8 +1,9 @@
 """Bounds delta(epsilon) of compositions with subsampled releases: the line integral of contour.py with every node in floats.
 
 Transforms of subsampled releases are sums over a cloud of losses (parts/clouds.py) with a proved error. So each factor r of a
-node, relative to the transform at t = 0, is known up to some e, and its power n is off by at most (|r| + e)^n - |r|^n. These errors, the nodes left out and everything that a cloud leaves out are added on the safe side.
-A node needs no balls then: errors of 1e-13 grow with n, but the nodes that count become fewer, so a million releases are fine.
+node, relative to the transform at t = 0, is known up to some e, and its power n is off by at most (|r| + e)^n - |r|^n. These
+errors, the nodes left out and everything that a cloud leaves out are added on the safe side. No node needs balls then: errors
+of 1e-13 grow with n, but fewer nodes count, so a million releases are fine.
 
 Smoothing (step 2 of contour.py) makes the integrand die out where a cloud of atoms alone would not.
 """
@@ -136,8 +137,9 @@ class Sampled:
 
     def _multiply(self, rows: list[tuple[Complexes, Floats, int]]) -> None:
         """Multiplies the factors at every node, with their errors; keeps the nodes that count."""
-        c, t = self.c, self.h * np.arange(self.nodes + 1)
-        z: Complexes = c + 1j * t
+        c = self.c
+        t: Floats = self.h * np.arange(self.nodes + 1, dtype=np.float64)
+        z: Complexes = np.asarray(c + 1j * t, dtype=np.complex128)
         logs: Complexes = np.zeros(len(t), dtype=complex)
         upper: Floats = np.zeros(len(t))
         with np.errstate(divide="ignore"):

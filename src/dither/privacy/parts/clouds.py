@@ -1,20 +1,22 @@
 """Clouds: positive measures on finitely many losses, and their transforms in floats with a proved error.
 
 A release after Poisson subsampling has no closed transform. With u = ln(P1/Q) for the pair that is subsampled and
-B(u) = 1 - q + q e^u, its transform is the mean of B^{z+1} (a unit added) or B^{-z} (removed) under Q. A cloud replaces Q by points:
-the atoms themselves, or Gauss-Legendre points on panels, each so short that its error is negligible.
+B(u) = 1 - q + q e^u, its transform is the mean of B^{z+1} (a unit added) or B^{-z} (removed) under Q (sampled.py). A cloud
+replaces Q by points: its atoms themselves, or Gauss-Legendre points on panels, each so short that its error is negligible.
 
-**Panels.** f analytic in the ellipse with foci at a panel's ends and sum of half-axes rho times its half-length r, |f| <= M there:
-16 points err by at most 64/15 M r rho^-30 / (1 - rho^-2) (Trefethen, SIAM Review 2008, theorem 4.5). With f = Q(x) B(u)^a,
-u = slope x + shift, in the box around the ellipse with half-height y, v = slope y < pi/2:
+**Panels.** Let f be analytic in the ellipse whose foci are a panel's ends and whose half-axes sum up to rho times its
+half-length r, and |f| <= M there. Then 16 points err by at most 64/15 M r rho^-30 / (1 - rho^-2) (Trefethen, SIAM Review
+2008, theorem 4.5). With f = Q(x) B(u)^a, u = slope x + shift, in the box around the ellipse with half-height y, v = slope y <
+pi/2:
 
     |Q| <= Q(Re x) e^{y^2 bend}     B(Re u) cos v <= |B| <= B(Re u)     |arg B| <= atan(q e^u sin v / (1 - q + q e^u cos v)).
 
-The last one grows with u. Panels are halved until the bound is small. Where Q itself is negligible, 4 r sup |f| bounds the error.
+The last one grows with u. Panels are halved until the bound is small. Where Q is negligible, 4 r sup |f| bounds the error.
 
-**The transform** at t = 0, h, 2h, ... is a sum over points of weight times e^{itL}: directly for few of them, else each point is
-spread over a grid of 2 pi / (h N) as a Gaussian of variance V = 5/2 cells, transformed, and divided by the Gaussian's own transform.
-For t up to an eighth of N this errs, relative to the sum of weights, by at most
+**The transform** at t = 0, h, 2h, ... is a sum over points of weight times e^{itL}. Few of them are added directly. Else each
+point is spread over N cells of width 2 pi / (h N) as a Gaussian of variance V = 5/2 cells; a fast Fourier transform of the
+cells is divided by the Gaussian's own transform. For t up to an eighth of N this errs, relative to the sum of weights, by at
+most
     aliases        2 e^{-V (2 pi)(2 pi - pi/2) / 2} < 2e-16      (the nearest copy; the others are far smaller)
     cutting off    4 e^{-15^2 / 2V} e^{V (pi/4)^2 / 2} < 1e-18   (15 cells to each side are kept)
     rounding       2.2 times (8e-16 per stage of the transform + 2e-16 per term of the longest sum)
@@ -85,7 +87,7 @@ class Cloud:
         """Returns the transform at c + ijh over that at c, j = 0, ..., nodes, and bounds of its errors."""
         weights = self.tilted(c)[1]
         places = 5 * _FLOAT * (float(weights @ np.abs(self.losses)) + float(weights @ self.offs))
-        t = h * np.arange(nodes + 1)
+        t: Floats = h * np.arange(nodes + 1, dtype=np.float64)
         if nodes * len(weights) <= _DIRECT:
             found, wrong = _direct(self.losses, weights, h, nodes), 60 * _FLOAT
         else:
@@ -126,7 +128,7 @@ def _spread(losses: Floats, weights: Floats, h: float, nodes: int) -> tuple[Comp
     angle = 2 * math.pi / cells * np.arange(nodes + 1)
     window = math.sqrt(2 * math.pi * _VARIANCE) * np.exp(-_VARIANCE * angle**2 / 2)
     # numpy's transform has e^{-i...}: the conjugate, because the grid is real.
-    found: Complexes = np.conj(rfft(grid)[: nodes + 1]) / window
+    found: Complexes = np.asarray(np.conj(rfft(grid)[: nodes + 1]) / window, dtype=np.complex128)
     terms = min(fullest, _RUN + fullest / _RUN + 2) + 2 * _SIDE + 40
     return found, 2.2 * (4 * _FLOAT * math.log2(cells) + _FLOAT * terms) + 4e-16
 

@@ -4,9 +4,9 @@ Response(epsilon, delta): given that L is finite, Pr[L = +epsilon] = e^epsilon /
 L is infinite with probability delta. Every (epsilon, delta)-DP release is a function of this one.
 Reference: Kairouz, Oh and Viswanath, ICML 2015.
 
-KaryResponse(epsilon, k): each of k values is reported with one probability if it is the truth and another if not, e^epsilon apart.
-Replacing the truth x by x' exchanges the probabilities of two reports and leaves the other k - 2 as they are, so with w = k - 2 if
-the truth is the likelier report and (k - 2) e^epsilon if it is the less likely one,
+KaryResponse(epsilon, k): each of k values is reported with one probability if it is the truth and with another if not, a
+factor e^epsilon apart. Replacing the truth x by x' exchanges the probabilities of two reports and leaves the other k - 2 as
+they are, so with w = k - 2 if the truth is the likelier report, and (k - 2) e^epsilon if it is the less likely one,
 
     Pr[L = +epsilon] : Pr[L = 0] : Pr[L = -epsilon] = e^epsilon : w : 1.
 

@@ -1,16 +1,18 @@
 """Poisson subsampling: each unit takes part with probability q, and the mechanism runs on those that do.
 
-Let (P1, Q) be the worst pair of the mechanism itself, with and without the unit, u = ln(P1/Q) and B = 1 - q + q e^u. With the unit
-in the data the output is a mixture, so the worst pair is ((1 - q) Q + q P1, Q) if it is added and the reverse if it is removed:
+Let (P1, Q) be the worst pair of the mechanism itself, with and without the unit, u = ln(P1/Q) and B = 1 - q + q e^u. With the
+unit in the data the output is a mixture, so the worst pair is ((1 - q) Q + q P1, Q), called *added* here: the first table has
+the unit. *Removed* is the reverse.
 
     added:    L = ln B under Q B        phi(z) = E_Q[B^{z + 1}]        L <= ln(1 - q + q e^{top})
     removed:  L = -ln B under Q         phi(z) = E_Q[B^{-z}]           L <= -ln(1 - q + q e^{-top}) <= -ln(1 - q)
 
-One release: delta of the pair added is q H(e^x), e^x = 1 + (e^epsilon - 1)/q, where H(e^x) is the delta of (P1, Q) at x; removed it is
-(1 - s) H(e^x) of (Q, P1), s = e^epsilon (1 - q) < 1, e^x = e^epsilon q / (1 - s). Neither direction dominates the other for every
-epsilon, so prices take the larger. This is about adding or removing one unit, for samples in which units fall independently;
-replacing one, or samples of a fixed size, have other worst pairs.
-References: Balle, Barthe and Gaboardi, NeurIPS 2018; Zhu, Dong and Wang, AISTATS 2022, theorem 11.
+One release: delta of the pair added is q times the delta of (P1, Q) at x, e^x = 1 + (e^epsilon - 1)/q; removed, it is 1 - s
+times the delta of (Q, P1) at x, s = e^epsilon (1 - q) < 1, e^x = e^epsilon q / (1 - s). Added is the larger for one release.
+For several that is not known, so prices take the larger of the two totals. This is about adding or removing one unit, for
+samples in which units fall independently; replacing one, or samples of a fixed size, have other worst pairs. References:
+Balle, Barthe and Gaboardi, NeurIPS 2018; Zhu, Dong and Wang, AISTATS 2022, theorem 11; Lebeda, Regehr, Kamath and Steinke,
+SaTML 2025 (why both directions are needed).
 """
 
 from __future__ import annotations
@@ -264,8 +266,8 @@ def _law(part: Part, share: float) -> Law:
 
 
 def _geometric(e: float, k: int) -> Law:
-    x = np.arange(k + 1)
-    logs = -e / k * x - math.log1p(math.exp(-e / k))
+    x: Floats = np.arange(k + 1, dtype=np.float64)
+    logs: Floats = -e / k * x - math.log1p(math.exp(-e / k))
     logs[1:-1] += math.log(-math.expm1(-e / k))
     return Law(e * (2 * x - k) / k, logs, None, (0.0, 0.0))
 
@@ -273,8 +275,8 @@ def _geometric(e: float, k: int) -> Law:
 def _integers(part: DiscreteGaussian, share: float) -> Law:
     v, d = float(part.variance), part.shift
     reach = math.ceil(math.sqrt(-2 * share * v)) + 2
-    k = np.arange(-reach, reach + d + 1)
-    heights = -(k.astype(float) ** 2) / (2 * v)
+    k: Floats = np.arange(-reach, reach + d + 1, dtype=np.float64)
+    heights: Floats = -(k**2) / (2 * v)
     kept = float(np.exp(heights).sum())
     # Beyond n the weights fall faster than a geometric series.
     tail = 2.01 * math.exp(-((reach + 1) ** 2) / (2 * v)) / -math.expm1(-(reach + 1) / v) / kept
