@@ -3,8 +3,8 @@
     python benchmarks/accounting.py
 
 Each row is priced three times in this process after one warm-up; the best CPU time is shown. Memory is the peak of Python
-allocations during one more run. Then some forty compositions, equal and mixed, at deltas from 1e-5 to 1e-30, with the epsilon and
-the time of `dp_accounting` beside ours where it is installed, at its default settings. Then vectors: the noise that
+allocations during one more run. Then some forty compositions, equal and mixed, at deltas from 1e-5 to 1e-30, with the epsilon
+and the time of `dp_accounting` beside ours where it is installed, at its default settings. Then vectors: the noise that
 (epsilon, delta) needs through zCDP over the noise that is used, and the price of all marginals of up to three columns of the
 Adult census data together, over a thousand different releases.
 """
