@@ -17,7 +17,7 @@ from dither.privacy import parts
 from dither.privacy.accountant.sampled import Sampled, guide_of
 from dither.privacy.losses import Curve, total
 from dither.privacy.parts import Part
-from dither.privacy.parts.sampled import _Sampled
+from dither.privacy.parts.sampled import SampledPart
 
 GAP = 1e-6
 Delta = Callable[[float], float]
@@ -80,7 +80,7 @@ INTEGRALS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("part", "n", "order", "period"), INTEGRALS, ids=str)
-def test_hundreds_and_thousands_of_steps_are_within_a_millionth(part: _Sampled, n: int, order: float, period: float) -> None:
+def test_hundreds_and_thousands_of_steps_are_within_a_millionth(part: SampledPart, n: int, order: float, period: float) -> None:
     price = float(Curve.of(part, n).epsilon("1e-6"))
     exact = both(part, lambda each, epsilon: truth.by_integral(each, n, epsilon, order, period))
     assert holds(price, exact, 1e-6)
@@ -122,7 +122,7 @@ CLOUDS = [
 ]
 
 
-def off(part: _Sampled, c: float, h: float, nodes: int, spoil: float = 1.0) -> list[float]:
+def off(part: SampledPart, c: float, h: float, nodes: int, spoil: float = 1.0) -> list[float]:
     """How far a cloud's transform is from the one in balls, in units of its stated error."""
     cloud = part.cloud(c, h * nodes, -80.0)
     found, errors = cloud.ratios(c, h, nodes)
@@ -137,7 +137,7 @@ def off(part: _Sampled, c: float, h: float, nodes: int, spoil: float = 1.0) -> l
 
 @pytest.mark.parametrize("part", CLOUDS, ids=str)
 @pytest.mark.parametrize(("h", "nodes"), [(0.1, 200), (0.05, 6000)])  # summed directly, and by a fast transform
-def test_transforms_of_clouds_are_within_their_stated_errors(part: _Sampled, h: float, nodes: int) -> None:
+def test_transforms_of_clouds_are_within_their_stated_errors(part: SampledPart, h: float, nodes: int) -> None:
     assert max(off(part, 3.0, h, nodes)) <= 1
     assert max(off(part, 3.0, h, nodes, spoil=1 + 1e-9)) > 1
 

@@ -282,11 +282,11 @@ class Curve(Loss):
     """The exact law of the log ratio of releases fixed in advance: a sorted multiset of parts.
 
     Prices are certified upper bounds; the time does not grow with the counts. They are within 1e-6 of the exact optimum
-    for compositions of Response, KaryResponse, Laplace, DiscreteLaplace, Gaussian and DiscreteGaussian that are all on one lattice,
-    few enough to be listed, or without heavy atoms near epsilon; for up to 1024 equal BoundedRange releases; and for Subsampled
-    and SubsampledGaussian releases, except very rare samples (q below 1e-5) at a tiny delta. A GaussianVector is priced by an
-    upper bound. docs/decisions/0001-accountant.md lists what is looser. epsilon(d) and delta(e) are searched separately, so delta(epsilon(d)) may exceed d slightly; each is an upper bound
-    on its own.
+    for compositions of Response, KaryResponse, Laplace, DiscreteLaplace, Gaussian and DiscreteGaussian that are all on one
+    lattice, few enough to be listed, or without heavy atoms near epsilon; for up to 1024 equal BoundedRange releases; and for
+    Subsampled and SubsampledGaussian releases, except very rare samples (q below 1e-5) at a tiny delta. A GaussianVector is
+    priced by an upper bound. docs/decisions/0001-accountant.md lists what is looser. epsilon(d) and delta(e) are searched
+    separately, so delta(epsilon(d)) may exceed d slightly; each is an upper bound on its own.
 
     >>> from dither.privacy import parts
     >>> a = Curve.of(parts.Gaussian(1))

@@ -22,7 +22,7 @@ from dither.privacy.accountant.product import Guide
 from dither.privacy.parts import Part
 from dither.privacy.parts.base import Complexes, Floats
 from dither.privacy.parts.clouds import Cloud
-from dither.privacy.parts.sampled import _Sampled
+from dither.privacy.parts.sampled import SampledPart
 
 _MOST_NODES = 1 << 18
 _FEW, _SHARP_NODES = 2000, 1 << 17
@@ -37,7 +37,7 @@ Parts = tuple[tuple[Part, int], ...]
 
 def sampled(parts: Parts) -> bool:
     """Returns whether a release of these is subsampled."""
-    return any(isinstance(part, _Sampled) for part, _ in parts)
+    return any(isinstance(part, SampledPart) for part, _ in parts)
 
 
 def _share(count: int, log_delta: float) -> float:
@@ -62,8 +62,8 @@ class _Rough:
 
 def guide_of(parts: Parts, log_delta: float) -> Guide:
     """Returns the guide for the search. It decides no price."""
-    clouds = tuple((part.rough(_share(n, log_delta)), n) for part, n in parts if isinstance(part, _Sampled))
-    others = tuple((part, n) for part, n in parts if not isinstance(part, _Sampled))
+    clouds = tuple((part.rough(_share(n, log_delta)), n) for part, n in parts if isinstance(part, SampledPart))
+    others = tuple((part, n) for part, n in parts if not isinstance(part, SampledPart))
     spread = sum(cloud.deviation(0.0) ** 2 * n for cloud, n in clouds) + sum(
         2 * float(part.zcdp()[0]) * n for part, n in others
     )
@@ -90,8 +90,8 @@ class Sampled:
         self.c, period = _line(guide, epsilon, log_delta)
         c, self.h = self.c, 2 * math.pi / period
         head = float(np.interp(c, guide.orders, guide.logs)) - c * epsilon - log_delta
-        self.others = [(part, n) for part, n in parts if not isinstance(part, _Sampled)]
-        mixed = [(part, n) for part, n in parts if isinstance(part, _Sampled)]
+        self.others = [(part, n) for part, n in parts if not isinstance(part, SampledPart)]
+        mixed = [(part, n) for part, n in parts if isinstance(part, SampledPart)]
         smooth = 2 * _SMOOTHING * max(epsilon, 1e-3 / c) / (c + 1)
         # At atoms smoothing costs first order in tau. There are heavy ones only while there are few releases.
         if sum(n for _, n in parts) <= _FEW and any(part.decay(c) == math.inf for part, _ in mixed):

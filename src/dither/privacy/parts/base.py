@@ -93,9 +93,9 @@ class Transform(ABC):
 class Part(Transform):
     """One release on a worst pair of neighbours. Frozen and hashable; its fields are exact rationals."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, abstract: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if not cls.__name__.startswith("_"):
+        if not abstract:
             _registry.append(cls)
 
     @property

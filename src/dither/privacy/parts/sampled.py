@@ -53,7 +53,7 @@ class Law:
     lost: tuple[float, float]
 
 
-class _Sampled(Part):
+class SampledPart(Part, abstract=True):
     """A release after Poisson subsampling, in one direction. A curve states it as added; its price covers both."""
 
     q: Fraction
@@ -115,7 +115,7 @@ class _Sampled(Part):
 
 
 @dataclass(frozen=True)
-class Subsampled(_Sampled):
+class Subsampled(SampledPart):
     """A release of `part` on a Poisson sample: each unit takes part with probability q. Add/remove neighbours.
 
     `part` is Laplace, DiscreteLaplace, DiscreteGaussian or Response without a delta (any pure release).
@@ -285,7 +285,7 @@ def _integers(part: DiscreteGaussian, share: float) -> Law:
 
 def _cut_off(part: DiscreteGaussian) -> arb:
     """Bounds what the atoms of `part`, those of Q from -reach to reach, leave out of P1, which stands `shift` further up."""
-    reach, v = part._reach, ball(part.variance)
+    reach, v = part.reach, ball(part.variance)
     first = reach - part.shift + 1
     if first < 1:
         return arb(1)
@@ -310,7 +310,7 @@ def _gaussian(part: DiscreteGaussian, q: arb, a: acb) -> acb:
     around a d: what is cut off on both sides of both is negligible.
     """
     v, d, real = ball(part.variance), part.shift, a.real
-    reach, centre = part._reach, math.ceil(abs(float(real)) * d) * (1 if real > 0 else -1)
+    reach, centre = part.reach, math.ceil(abs(float(real)) * d) * (1 if real > 0 else -1)
     low, high = min(0, centre) - reach, max(0, centre) + reach + d
     total, every = acb(0), arb(0)
     for k in range(low, high + 1):

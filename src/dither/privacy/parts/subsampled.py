@@ -29,14 +29,14 @@ from dither.exact.numbers import Number, between, flag, positive
 from dither.privacy.parts.base import MOST, Floats, Part, unchecked
 from dither.privacy.parts.clouds import Field, log_mixed
 from dither.privacy.parts.gaussian import Gaussian
-from dither.privacy.parts.sampled import Law, _Sampled
+from dither.privacy.parts.sampled import Law, SampledPart
 
 _BITS = 72  # relative accuracy of the quadrature; its error is added to the ball
 _LEAST_SIGMA = Fraction(1, 4)
 
 
 @dataclass(frozen=True)
-class SubsampledGaussian(_Sampled):
+class SubsampledGaussian(SampledPart):
     """Poisson-subsampled Gaussian noise of `sigma` (in units of the sensitivity), add/remove neighbours.
 
     `removed` is the direction of this transform. A curve does not store it, because its price covers both.
