@@ -108,8 +108,8 @@ def test_each_direction_alone_is_a_bound_of_that_direction() -> None:
 def test_a_price_for_one_direction_alone_would_be_too_small() -> None:
     there = parts.Subsampled(parts.DiscreteLaplace(2, 1), "1/2")
     one, other = (truth.outputs(each) for each in (there, there.reverse()))
-    assert truth.stick([one] * 3, 0.9) > truth.stick([other] * 3, 0.9) * 1.1
-    assert Curve.of(there, 3).delta("0.9") >= Fraction(truth.stick([one] * 3, 0.9)) * (1 - Fraction(1, 10**12))
+    assert truth.stick([one] * 3, 2.5) > truth.stick([other] * 3, 2.5) * 1.1
+    assert Curve.of(there, 3).delta("2.5") >= Fraction(truth.stick([one] * 3, 2.5)) * (1 - Fraction(1, 10**12))
 
 
 CLOUDS = [
