@@ -9,7 +9,6 @@ in balls where the value decides a price, and in floats where it only guides a s
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -74,10 +73,6 @@ class Transform(ABC):
     @abstractmethod
     def spread(self) -> float:
         """Returns how far L typically reaches: float phases are off by about |Im z| * spread * 1e-16."""
-
-    def farthest(self, count: int) -> float:
-        """Returns the largest |Im z| at which phi, raised to the power `count`, has a reasonable cost."""
-        return math.inf
 
     def ratios(self, c: float, t: Floats, count: int) -> Floats:
         """Returns |phi(c + it)| / phi(c) in floats, or an upper bound of it whose power `count` is negligible."""
