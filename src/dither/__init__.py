@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         TruncatedGeometric,
         spaces,
     )
-    from dither.privacy import guarantees, leakage, parts, sensitivity
+    from dither.privacy import events, guarantees, leakage, parts, sensitivity
     from dither.privacy.composition import parallel, postprocess
     from dither.privacy.filters import ApproxFilter, Odometer, PureFilter, ZCDPFilter
     from dither.privacy.losses import ZCDP, Approx, Curve, Pure, total
@@ -131,6 +131,7 @@ __all__ = [
     "count",
     "count_distinct",
     "count_units",
+    "events",
     "guarantees",
     "leakage",
     "max_",
@@ -192,7 +193,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "TruncatedGeometric",
         "spaces",
     ),
-    "dither.privacy": ("guarantees", "leakage", "parts", "sensitivity"),
+    "dither.privacy": ("events", "guarantees", "leakage", "parts", "sensitivity"),
     "dither.privacy.composition": ("parallel", "postprocess"),
     "dither.privacy.filters": ("ApproxFilter", "Odometer", "PureFilter", "ZCDPFilter"),
     "dither.privacy.losses": ("ZCDP", "Approx", "Curve", "Pure", "total"),
