@@ -123,9 +123,18 @@ class Verdict:
     def bound(self) -> str:
         """Shows the lower bound of epsilon: counted with some confidence, or computed on the pairs tried."""
         if self.confidence >= 1:
-            return f"largest loss on the pairs tried {_short(self.epsilon)}"
+            return f"largest loss {_short(self.epsilon)}{self._coverage()}"
         doubt = ", which is more than claimed but not sure enough to say so: give it more time" if self.doubtful else ""
         return f"lower bound ε ≥ {_short(self.epsilon)} at {_percent(self.confidence)}{doubt}"
+
+    def _coverage(self) -> str:
+        """Says on how many pairs the largest loss rests."""
+        tried, full = self.evidence.get("pairs tried"), self.evidence.get("pairs compared in full")
+        if full is None:
+            return " on the pairs tried"
+        if full:
+            return f" on {full} of {tried} pairs, which were compared in full"
+        return f" seen on {self.evidence.get('pairs on which noise was aligned')} of {tried} pairs, none compared in full"
 
 
 def _claim(epsilon: Fraction, delta: Fraction) -> str:

@@ -53,7 +53,8 @@ class _Session:
     until: float
     seconds: float = 0.0
     tried: int = 0
-    complete: int = 0  # pairs that were compared without notes
+    aligned: int = 0  # pairs on which noise was drawn on both sides and aligned
+    complete: int = 0  # of these, the ones that were compared without notes
     largest: float = 0.0
     moved: float = 0.0
     at: tuple[Any, Any] | None = None
@@ -87,7 +88,8 @@ class _Session:
         if OVER in result.notes:
             return
         self.tried += 1
-        self.complete += not result.notes
+        self.aligned += result.aligned
+        self.complete += result.aligned and not result.notes
         self.moved = max(self.moved, result.moved)
         self.notes.update(set(result.notes))
         if self.at is None or result.epsilon > self.largest:
@@ -253,7 +255,8 @@ def _why(session: _Session) -> str:
 def _verdict(session: _Session, name: str, result: Result, seconds: float, data: Any) -> Verdict:
     evidence: dict[str, Any] = {
         "pairs tried": session.tried,
-        "pairs about which everything could be said": session.complete,
+        "pairs on which noise was aligned": session.aligned,
+        "pairs compared in full": session.complete,
         "data": data if isinstance(data, str) else getattr(data, "name", type(data).__name__),
         "noise": session.adapter.name,
         "seed": session.seed,
