@@ -125,7 +125,8 @@ class Verdict:
         if self.confidence >= 1:
             return f"largest loss {_short(self.epsilon)}{self._coverage()}"
         doubt = ", which is more than claimed but not sure enough to say so: give it more time" if self.doubtful else ""
-        return f"lower bound ε ≥ {_short(self.epsilon)} at {_percent(self.confidence)}{doubt}"
+        power = f"; {self.evidence['would have seen']}" if "would have seen" in self.evidence and not doubt else ""
+        return f"lower bound ε ≥ {_short(self.epsilon)} at {_percent(self.confidence)}{doubt}{power}"
 
     def _coverage(self) -> str:
         """Says on how many pairs the largest loss rests."""

@@ -26,11 +26,20 @@ def _audit(
     epsilon: Annotated[str | None, typer.Option("--epsilon", "-e", help="Epsilon that the function claims.")] = None,
     delta: Annotated[str, typer.Option(help="Delta that the function claims.")] = "0",
     data: Annotated[
-        str, typer.Option(help="Input of the function: numbers, array, integers, words, counts, rows or table.")
-    ] = "numbers",
+        str,
+        typer.Option(
+            help="Input of the function: auto, numbers, array, integers, words, counts, answers, rows, table, frame, count, "
+            "item, bit or bits."
+        ),
+    ] = "auto",
     pairs: Annotated[str | None, typer.Option(help="Your own neighbouring inputs: module:name of a list or function.")] = None,
+    neighbours: Annotated[
+        str, typer.Option(help="One unit more or less, or one replaced: add-remove or replace.")
+    ] = "add-remove",
+    library: Annotated[str, typer.Option(help="Whose noise is recorded: auto, numpy, opendp or diffprivlib.")] = "auto",
     time_limit: Annotated[
-        float | None, typer.Option(help="Time limit in seconds. Default: 120 for dither, 30 for a function.")
+        float | None,
+        typer.Option(help="Seconds: 120 for dither; for a function, 60 of processor time on all cores together."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the made-up data.")] = 1,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file, and JSON beside it.")] = None,
@@ -46,7 +55,7 @@ def _audit(
 
     files = Outputs(force)
     _check_page(report, files)
-    asked = command.AuditRequest(target, epsilon, delta, data, pairs, time_limit, seed)
+    asked = command.AuditRequest(target, epsilon, delta, data, pairs, neighbours, library, time_limit, seed)
     with _Steps() as steps:
         found = command.audit(asked, steps)
     _show(found)

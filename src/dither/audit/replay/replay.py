@@ -152,7 +152,7 @@ def _check(function: Any, noise: Any, claim: tuple[Fraction, Fraction], examples
 
 
 def _source(data: Any) -> Source:
-    if hasattr(data, "pair") and hasattr(data, "built") and hasattr(data, "smaller"):
+    if all(hasattr(data, name) for name in ("pair", "built", "smaller", "standard")):
         pairs: Source = data
         return pairs
     if callable(data) or (isinstance(data, Sequence) and data and all(len(pair) == 2 for pair in data)):
@@ -169,12 +169,13 @@ Result = tuple[Difference, tuple[Any, Any]] | None
 def _by_search(session: _Session, source: Source, examples: int) -> Result:
     """Tries generated pairs until one violates the claim, and returns the violation on a smaller pair."""
     rng = random.Random(session.seed)
-    corners = source.corners(rng) if isinstance(source, Records) else iter(())  # every poison once, soon
+    poisoned = source.corners(rng) if isinstance(source, Records) else iter(())
+    planned = (iter(()), poisoned, source.standard())  # in turns with random ones, until they end
     for turn in range(examples):
         if (session.tried or turn) and session.is_late():
             return None
-        corner = next(corners, None) if turn % 2 else None
-        pair = source.pair(rng) if corner is None else corner
+        pair = next(planned[turn % 3], None)
+        pair = source.pair(rng) if pair is None else pair
         build = partial(source.built, pair)
         judgement = session.judge(build, session.largest)
         session.record(judgement, build)
