@@ -16,8 +16,8 @@ from detection.anchors import ANCHORS
 from detection.case import patterns
 from detection.score import Row, flags, score, summary, table
 from dither.audit import VIOLATES
-from dither.audit.blackbox.workers import draw_one
 from dither.audit.blackbox.outputs import Raised
+from dither.audit.blackbox.workers import draw_one
 
 NAMED = {case.name: case for case in CASES}
 RIGHT = [case for case in CASES if not case.broken]

@@ -86,7 +86,8 @@ def count_and_flag(data: Any, noise: Any) -> Any:
 def test_aligned_noise_is_concluded_from() -> None:
     for seed in SEEDS[:10]:
         verdict = audited(two_counts, seed)
-        assert not verdict.open and verdict.epsilon == pytest.approx(1), str(verdict)
+        assert not verdict.open, str(verdict)
+        assert verdict.epsilon == pytest.approx(1)
         assert "on 1 of 1 pairs, which were compared in full" in str(verdict)
 
 
@@ -103,7 +104,8 @@ def test_choices_are_aligned_too() -> None:
 
     for seed in SEEDS[:10]:
         verdict = replay(chosen, 1, data=[([1, 1], [1, 1, 1])], examples=1, seed=seed)
-        assert not verdict.open and 0 < verdict.epsilon <= 1, str(verdict)
+        assert not verdict.open, str(verdict)
+        assert 0 < verdict.epsilon <= 1
 
 
 def test_parts_that_show_are_still_refuted() -> None:

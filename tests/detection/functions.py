@@ -1,7 +1,7 @@
 """Makes ordinary functions of the cases, for audits with made-up data: the auditor gets a function, and no pairs.
 
-A function has the parameter that an author would write: `count: int`, `answers: list[int]`, `counts: list[int]`, `rows: list`. What
-the auditor makes of it (which data, which neighbours) is part of what is measured.
+A function has the parameter that an author would write: `count: int`, `answers: list[int]`, `counts: list[int]`, and so on.
+What the auditor makes of it (which data, which neighbours) is part of what is measured.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from detection.case import Case, Law
 from detection.local import LOCAL
 
 REPLACED = ("group replaced, priced as added", "parallel cells, one replaced", "bounds halved, row replaced")
+TRUSTING = ("guarded ratio",)  # correct only on values in [0, 1], which it does not enforce: made-up data refutes it rightly
 _HISTOGRAMS = ("histogram", "smart sum", "prefix sums, one", "parallel cells")
 _WHOLE = ("wrapping sum", "fan-out of a join ignored")
 

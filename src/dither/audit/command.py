@@ -20,15 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from dither.audit import foreign
+from dither.audit import foreign, synthetic
 from dither.audit.blackbox.attack import attack
 from dither.audit.exact import prices, samplers
-from dither.audit.inputs import AUTO
-from dither.audit.replay.pairs import ADD_REMOVE
 from dither.audit.exact.prices import show_mechanism
+from dither.audit.inputs import AUTO
 from dither.audit.ourselves import replay
 from dither.audit.ourselves.timing import measure
+from dither.audit.replay.pairs import ADD_REMOVE
 from dither.audit.report.report import Report
+from dither.audit.synthetic import audit_catalog
 from dither.audit.verdict import Target, Verdict
 from dither.errors import ArgumentError, Fix, Shell
 from dither.exact.numbers import positive, rational
@@ -117,17 +118,25 @@ class AuditRequest:
     library: str = AUTO
     time_limit: float | None = None
     seed: int = 1
+    synthetic: bool = False
+    questions: str | None = None
 
     def command(self) -> str:
         """Returns the command that repeats the audit."""
         words = ["dither", "audit", self.target]
+        if self.synthetic:
+            options = {"--questions": self.questions, "--epsilon": self.epsilon, "--delta": self.delta}
+            words += ["--synthetic", *(word for name, value in options.items() if value is not None for word in (name, value))]
+            return shlex.join([*words, *self._ending()])
         options = {"--epsilon": self.epsilon, "--delta": self.delta, "--data": self.data, "--pairs": self.pairs}
         options |= {"--neighbours": self.neighbours, "--library": None if self.library == AUTO else self.library}
         if self.target != OURS:
             words += [word for name, value in options.items() if value is not None for word in (name, value)]
-        if self.time_limit is not None:
-            words += ["--time-limit", f"{self.time_limit:g}"]
-        return shlex.join([*words, "--seed", str(self.seed)])
+        return shlex.join([*words, *self._ending()])
+
+    def _ending(self) -> list[str]:
+        limit = [] if self.time_limit is None else ["--time-limit", f"{self.time_limit:g}"]
+        return [*limit, "--seed", str(self.seed)]
 
     def claim(self) -> tuple[Fraction, Fraction]:
         if self.epsilon is None:
@@ -165,6 +174,13 @@ def _verdicts_of(request: AuditRequest, limit: float, progress: Progress) -> tup
                 fix=Fix("leave out {epsilon} and {pairs}.", epsilon=Shell("--epsilon"), pairs=Shell("--pairs")),
             )
         return verdicts(limit, request.seed, progress), NOT_CHECKED
+    if request.synthetic:
+        price = (request.epsilon or "1", None if request.delta == "0" else request.delta)
+        done = audit_catalog(
+            *(request.target, request.questions, price, limit, request.seed),
+            lambda share: progress("questions on generated tables", share),
+        )
+        return done, synthetic.NOT_CHECKED
     epsilon, delta = request.claim()
     claim = foreign.Claim(epsilon, delta, request.data, None, request.neighbours, request.library, request.seed)
     target = foreign.load(request.target, claim, request.pairs, limit)

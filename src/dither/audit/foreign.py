@@ -67,7 +67,7 @@ class Foreign:
     claim: Claim
     takes: str
     sized: bool
-    inputs: Inputs | None = None
+    inputs: Inputs | None = None  # None: in a worker, and until it is prepared
     rng: np.random.Generator = field(default_factory=np.random.default_rng)  # one stream, so that calls do not repeat noise
     copies: dict[int, tuple[Any, Callable[[Any], Any]]] = field(default_factory=dict)
 
@@ -206,12 +206,12 @@ def _of_worker(name: str, claim: Claim, pairs: tuple[tuple[Any, Any], ...], numb
 
 
 def _replay(target: Foreign, seconds: float) -> Verdict:
-    assert target.inputs is not None
+    source: Any = None if target.inputs is None else target.inputs.source
     return replay(
         target.call,
         target.claim.epsilon,
         target.claim.delta,
-        target.inputs.source,
+        source,
         target.adapter,
         examples=_EXAMPLES,
         seed=target.claim.seed,

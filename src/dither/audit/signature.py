@@ -7,7 +7,7 @@
     list[float], rows, df …    records                 neighbours have one record, or one unit, more or less
 
 Annotations are used before names, and names before trying. Constants (bounds, thresholds, keys, column names) are where code
-changes its behaviour, so generated data lies on them and beside them. The kind that was read stands in the report: neighbours of
+changes its behaviour, so generated data lies on them and beside them. The report states the kind that was read: neighbours of
 another kind would be another claim.
 """
 
@@ -172,8 +172,8 @@ def _literals(code: CodeType) -> Iterator[Any]:
 
 
 def _compares_none(code: CodeType) -> bool:
-    """Tells whether None is used for more than an implicit return: it is the first constant of functions without a docstring."""
-    return "None" in code.co_names or code.co_consts.count(None) > 0 and len(code.co_consts) > 1
+    """Tells whether None may be more than the implicit result, which is a constant of its own."""
+    return None in code.co_consts and len(code.co_consts) > 1
 
 
 def _flat(values: Iterable[Any], deep: int = 2) -> Iterator[Any]:

@@ -72,11 +72,10 @@ class BatchError(Exception):
     """A batch raised an error; which of its runs did is unknown."""
 
 
-def draw_batch(target: Target, data: Any, size: int) -> Any:
+def draw_batch(batch: Callable[[Any, int], Any], data: Any, size: int) -> Any:
     """Returns outputs on `data` at once."""
-    assert target.batch is not None
     try:
-        return target.batch(data, size)
+        return batch(data, size)
     except Exception as problem:
         raise BatchError from problem
 
@@ -126,7 +125,7 @@ class _Search:
         begin, pair = self.clock(), self.target.pairs[place]
         outputs = None
         if self.target.batch is not None and not self.alone:
-            one, two = (collect(draw_batch(self.target, data, size)) for data in pair)
+            one, two = (collect(draw_batch(self.target.batch, data, size)) for data in pair)
             outputs = one, two
         elif self.workers is not None:
             outputs = self.workers.draw(place, size)
@@ -230,8 +229,12 @@ def _screen(search: _Search) -> None:
 
 
 def _better_half(search: _Search, places: list[int]) -> list[int]:
-    """Returns the pairs that seem to tell most, at least as many as take part in the last round."""
-    scores = {place: max((one.score for one in simple(_samples(search, place)[0])), default=-math.inf) for place in places}
+    """Returns the pairs that seem to tell most, at least as many as take part in the last round.
+
+    A score below zero is chance. Pairs without evidence stay in their order, which has the most telling ones first.
+    """
+    scores = {place: max((one.score for one in simple(_samples(search, place)[0])), default=0.0) for place in places}
+    scores = {place: max(0.0, score) for place, score in scores.items()}
     kept = max(_FINALISTS, len(places) // 2)
     best = sorted(places, key=lambda place: -scores[place])[:kept]
     search.pools = {place: search.pools[place] for place in best}

@@ -1,7 +1,7 @@
 """Says how small a violation could still hide from an attack that found none.
 
-    An event has probability p on D and q on D′, and epsilon = ln((p - delta) / q). It is counted on n fresh outputs of each side.
-    With probability 97.5 % each, the count on D is at least its lower quantile, and that on D′ at most its upper one.
+    An event has probability p on D and q on D′, and epsilon = ln((p - delta) / q). It is counted on n fresh outputs of each
+    side. With probability 97.5 % each, the count on D is at least its lower quantile, and that on D′ at most its upper one.
     So if these two counts give a bound above the claim, the attack says "violates" with probability 95 %.
 
 The smallest such epsilon is stated for events of several probabilities. It holds for an event that is counted: the search may

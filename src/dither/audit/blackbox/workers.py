@@ -1,9 +1,9 @@
 """Draws outputs in several processes, one for each core.
 
-Every worker makes the target for itself, by a function that can be pickled, with a random stream of its own. Workers are spawned,
-not forked: a fork would copy the state of every generator, and equal outputs counted twice would look like certainty. Code that
-seeds a generator when it is imported has the same stream in every worker all the same. So all workers first answer the same call
-a few times; if any two agree in all of them, the outputs are drawn in one process.
+Every worker makes the target for itself, by a function that can be pickled, with a random stream of its own. Workers are
+spawned, not forked: a fork would copy the state of every generator, and equal outputs counted twice would look like certainty.
+Code that seeds a generator when it is imported has the same stream in every worker all the same. So all workers first answer
+the same call a few times; if any two agree in all of them, the outputs are drawn in one process.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Workers:
 
     @classmethod
     def start(cls, make: Make, count: int | None = None) -> Workers:
-        """Starts workers, by default one for each core. Starts none if they cannot be, or if their outputs repeat each other."""
+        """Starts workers, by default one for each core; none if they cannot be started, or if their outputs are the same."""
         made = cls()
         if (count or cores()) < 2 or not _is_portable(make):
             return made

@@ -196,6 +196,8 @@ def any_bounds(rng: random.Random) -> tuple[Any, Any]:
 
 def any_question(harness: Harness, rng: random.Random) -> tuple[Parts, tuple[Any, Any]]:
     """Generates a question: mostly a legal one, now and then any, or one with a forbidden price."""
+    if harness.setup.maker is None:
+        raise TypeError("this setup generates no questions")
     maker, kind = harness.setup.maker(rng.randrange(2**32)), rng.random()
     if kind < 0.03:
         return maker.parts(1.0), rng.choice(PRICES)

@@ -28,7 +28,7 @@ class CatalogSetup:
     schemas: Mapping[str, pa.Schema]
     rows_without_unit: Person
     person: Callable[[int, random.Random], Person]
-    maker: Callable[[int], Maker]
+    maker: Callable[[int], Maker] | None  # None: questions are given
     replace: bool = False
 
     def arrow(self, table: str, rows: Rows) -> pa.Table:

@@ -23,7 +23,7 @@ from dither.audit.ourselves.cases import Case, Comparison, Finding, any_bounds, 
 from dither.audit.ourselves.catalogs import any_setup
 from dither.audit.ourselves.harness import Harness
 from dither.audit.ourselves.shrink import show_finding, shrink
-from dither.audit.verdict import NOT_FOUND, VIOLATES, Verdict
+from dither.audit.verdict import NOT_FOUND, SHARE, VIOLATES, Verdict
 from dither.curator import STEPS, Steps
 
 Progress = Callable[[int, int], None]  # pairs done, pairs to do
@@ -156,7 +156,7 @@ def _verdict(done: Tally, seed: int, seconds: float) -> Verdict:
         "questions answered": done.answered,
         "pairs whose integers differ": done.moved,
         "pairs by kind of catalog": dict(done.by_setup),
-        "largest move, as a share of what it was priced for": done.reached,
+        SHARE: done.reached,
         "pairs per CPU second": round(done.pairs / done.cpu, 1) if done.cpu else None,
         "seed": seed,
     }

@@ -1,8 +1,8 @@
 """Judges one pair of neighbouring datasets: what differs, how large a loss was seen, and what could not be concluded.
 
-A pair counts as compared only if noise was drawn on both sides and aligned: an output of D was reached on D′ by noise of a known
-law, or the candidates of a choice were compared. It counts as compared in full if, besides, nothing else that noise moves is left
-over. An output that noise moves and no alignment covers (a truth value, the place of a maximum, a median) is noted.
+A pair counts as compared only if noise was drawn on both sides and aligned: an output of D was reached on D′ by noise of a
+known law, or the candidates of a choice were compared. It counts as compared in full if, besides, nothing else that noise moves
+is left over. An output that noise moves and no alignment covers (a truth value, the place of a maximum, a median) is noted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Neighbours that are not lists of records: an exact count, one person's value, and answers to several questions.
 
-`standard` yields the patterns of the literature first (all below against all above, one against the rest, half against half), on
-and beside the constants of the audited code; `pair` draws further ones.
+`standard` yields the patterns of the literature first (all below against all above, one against the rest, half against half),
+on and beside the constants of the audited code; `pair` draws further ones.
 """
 
 from __future__ import annotations
