@@ -185,7 +185,7 @@ def test_outputs_that_cannot_be_written_down_make_no_traceback(here: Path) -> No
         (["audited:leaves", "-e", "1"], "raises SystemExit on both inputs"),
         (["audited:hangs", "-e", "1", "--time-limit", "0.2"], "did not end within the time limit"),
         (["quits:f", "-e", "1"], "cannot be imported: SystemExit"),
-        (["audited:greedy", "-e", "1"], "may take noise or rng"),
+        (["audited:greedy", "-e", "1"], "may take noise, rng or size"),
         (["dither", "-e", "1"], "its own prices"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -13,6 +13,7 @@ from numpy.random import Generator
 
 from detection.case import Case, Law
 from detection.local import LOCAL
+from detection.second import PROGRAMS
 
 REPLACED = ("group replaced, priced as added", "parallel cells, one replaced", "bounds halved, row replaced")
 TRUSTING = ("guarded ratio",)  # correct only on values in [0, 1], which it does not enforce: made-up data refutes it rightly
@@ -42,6 +43,8 @@ def neighbours(case: Case) -> str:
 
 def function(case: Case) -> Callable[..., Any]:
     """Returns the case as a function of the data and a numpy generator."""
+    if case.name in PROGRAMS:
+        return PROGRAMS[case.name]
     made = _FUNCTIONS[shape(case)](case.law)
     made.__name__ = case.name
     return made

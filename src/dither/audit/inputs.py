@@ -25,7 +25,6 @@ from dither.audit.replay.pairs import (
     words_near,
 )
 from dither.audit.signature import Hints, kinds, read_hints
-from dither.errors import ArgumentError, Fix, Shell
 
 AUTO = "auto"
 NEIGHBOURS = {
@@ -89,18 +88,13 @@ def choose_inputs(function: Callable[..., Any], run: Run, data: str, given: Any,
     if data != AUTO:
         return Inputs(_made(data, neighbours, hints, run, explicit=True), neighbours)
     proposed = kinds(function, hints)
-    best: tuple[float, str, Source] | None = None
+    tried: list[tuple[float, Source]] = []
     for kind in proposed:
         made = _made(kind, neighbours, hints, run)
-        share = _share_that_runs(made, run)
-        if share >= 0.5 or len(proposed) == 1:
+        tried.append((_share_that_runs(made, run), made))
+        if tried[-1][0] >= 0.5 or len(proposed) == 1:
             return Inputs(made, neighbours, "read from the signature" if len(proposed) == 1 else "the first kind it runs on")
-        if best is None or share > best[0]:
-            best = (share, kind, made)
-    if best is None or not best[0]:
-        fix = Fix("name the kind with {data}, or give pairs with {pairs}.", data=Shell("--data"), pairs=Shell("--pairs"))
-        raise ArgumentError("no kind of made-up data was found on which the function runs.", fix=fix)
-    return Inputs(best[2], neighbours, "runs on some of it only")
+    return Inputs(max(tried, key=lambda one: one[0])[1], neighbours, "it runs on some of it only")
 
 
 def _share_that_runs(origin: Source, run: Run) -> float:

@@ -24,7 +24,7 @@ def detectable(p: float, trials: int, claimed: float, delta: float, error: float
     """Returns the least epsilon, to two digits after the point, that would be seen; infinity if none would.
 
     >>> detectable(0.1, 100_000, 1.0, 0.0, 1e-5)
-    1.1
+    1.18
     """
     if p <= delta:
         return math.inf
@@ -68,7 +68,7 @@ def describe_power(trials: int, claimed: float, delta: float, error: float) -> s
     """Returns the sentence of a verdict.
 
     >>> describe_power(100_000, 1.0, 0.0, 1e-5)
-    'would have seen ε ≥ 1.1 with 95 % on a counted event of probability 10 %, ε ≥ 2.21 on one of 0.1 %'
+    'would have seen ε ≥ 1.18 with 95 % on a counted event of probability 10 %, ε ≥ 5.09 on one of 0.1 %'
     """
     seen = {p: detectable(p, trials, claimed, delta, error) for p in SHOWN}
     known = [(p, value) for p, value in seen.items() if value < math.inf]

@@ -293,7 +293,7 @@ def source(
     if neighbours not in (ADD_REMOVE, REPLACE):
         raise ArgumentError(f"neighbours cannot be {neighbours!r}.", fix=f"write {ADD_REMOVE!r} or {REPLACE!r}.")
     known = hints or Hints()
-    bins = Column(lambda rng: rng.choice("abcdef"), ("a",), ("a", "b"))
+    bins = Column(lambda rng: rng.choice("abcd"), ("a",), ("a", "b"))
     whole = tuple(int(one) for one in known.numbers if one == int(one))
     sizes = tuple(one - 1 for one in whole if 1 < one <= 300)[:6]
     rows = {"key": words_near(known), "value": _widened(NULLABLE, _near(known.numbers))}
@@ -306,7 +306,7 @@ def source(
         "array": lambda: records({"": _widened(NUMBER, _near(known.numbers))}, lambda r: np.array(r, dtype=np.float64)),
         "integers": lambda: records({"": whole_near(known)}, list),
         "words": lambda: records({"": words_near(known)}, list),
-        "counts": lambda: Records(name, {"": bins}, _histogram("abcdef"), neighbours, "", True, poisoned=False),
+        "counts": lambda: Records(name, {"": bins}, _histogram("abcd"), neighbours, "", True, poisoned=False),
         "rows": lambda: records(rows, list, unit),
         "table": lambda: records(rows, _table([*([unit] if unit else []), *rows]), unit),
         "answers": lambda: Answers(places=whole),
