@@ -49,6 +49,7 @@ class Claim:
     neighbours: str = ADD_REMOVE
     library: str = AUTO
     seed: int = 1
+    strict: float = 1e-3  # the probability of calling a true claim violated
 
     def __post_init__(self) -> None:
         if self.neighbours not in (ADD_REMOVE, REPLACE):
@@ -190,11 +191,11 @@ def verdicts(target: Foreign, seconds: float, progress: Progress, processes: int
 def _attack(target: Foreign, seconds: float, processes: int | None) -> Verdict:
     outside = target.target()
     if processes == 1 or seconds < _STARTING:
-        return attack(outside, seconds=seconds, patience=2)
+        return attack(outside, seconds=seconds, strict=target.claim.strict, patience=2)
     with Workers.start(
         partial(_of_worker, target.name, replace(target.claim, pairs=None), outside.pairs), processes
     ) as workers:
-        return attack(outside, seconds=seconds, patience=2, workers=workers)
+        return attack(outside, seconds=seconds, strict=target.claim.strict, patience=2, workers=workers)
 
 
 def _of_worker(name: str, claim: Claim, pairs: tuple[tuple[Any, Any], ...], number: int) -> Target:
