@@ -52,7 +52,7 @@ def spend_per_user(rows: list[dict[str, Any]], rng: Generator) -> float:
     most: dict[Any, float] = {}
     for row in rows:
         amount = row["amount"] if row["amount"] is not None and row["amount"] == row["amount"] else 0
-        most[row["user"]] = max(most.get(row["user"], 0), min(max(round(amount), 0), 10))
+        most[row["user"]] = max(most.get(row["user"], 0), round(min(max(amount, 0), 10)))
     return sum(most.values()) + lap(rng, 10)
 
 

@@ -147,12 +147,20 @@ def _constants(value: Any, deep: int, seen: set[int]) -> Iterator[Any]:
     yield from _literals(code)
     yield from _flat(value.__defaults__ or ())
     reachable = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
-    reachable += [value.__globals__[name] for name in code.co_names if name in value.__globals__]
+    reachable += [value.__globals__[name] for name in _names(code) if name in value.__globals__]
     for one in reachable:
         if isinstance(one, FunctionType) and one.__module__ == value.__module__:
             yield from _constants(one, deep - 1, seen)
         else:
             yield from _flat((one,))
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Yields the global names that the code uses, and the code inside it: comprehensions are functions of their own."""
+    yield from code.co_names
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield from _names(one)
 
 
 def _is_filled(cell: Any) -> bool:

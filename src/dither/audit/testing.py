@@ -37,8 +37,8 @@ def assert_private(
 ) -> tuple[Verdict, ...]:
     """Raises AssertionError if the function violates (epsilon, delta), or if no method could conclude anything.
 
-    The function takes the data, and may take `rng`, `noise` or `size`. `data` and `pairs` are those of `dither audit`; `pairs` is
-    a list of neighbouring inputs or a function of a random.Random. `seconds` are of processor time.
+    The function takes the data, and may take `rng`, `noise` or `size`. `data` is as in `dither audit`; `pairs` is a list of
+    neighbouring inputs or a function of a random.Random. `seconds` are of processor time.
 
     >>> import random
     >>> def flipped(bit: int) -> int:

@@ -25,6 +25,7 @@ from dither.audit.verdict import Target
 Make = Callable[[int], Target]  # from the number of a worker to its own target
 Both = tuple[Outputs, Outputs]
 _ALIKE = 24  # outputs by which workers are compared
+_FIRST = (0, 0)  # asks for these
 _STARTING = 60.0  # seconds until a worker must have started
 
 
@@ -83,18 +84,15 @@ class Workers:
         return made
 
     def _is_independent(self) -> bool:
-        answers = [self._ask((0, _ALIKE), line) for line in self.lines]
-        if any(answer is None for answer in answers):
-            return False
-        marks = {tuple(one.marks().tolist()) for answer in answers if answer is not None for one in (answer[0],)}
-        return len(marks) == len(self.lines)
-
-    def _ask(self, question: tuple[int, int], line: Connection) -> Both | None:
+        """Tells whether the first outputs on one input, drawn in the same order, differ between any two workers."""
         try:
-            line.send(question)
-            return self._answer(line, _STARTING)
+            for line in self.lines:
+                line.send(_FIRST)
+            answers = [self._answer(line, _STARTING) for line in self.lines]
         except (OSError, EOFError):
-            return None
+            return False
+        marks = {tuple(answer[0].marks().tolist()) for answer in answers if answer is not None}
+        return len(marks) == len(self.lines)
 
     def _answer(self, line: Connection, patience: float | None = None) -> Both | None:
         if patience is not None and not line.poll(patience):
@@ -153,5 +151,8 @@ def _serve(line: Connection, make: Make, number: int) -> None:
         except (EOFError, OSError):
             return
         start = time.process_time()
-        outputs = draw_in_turns(target, target.pairs[place], size)
+        if (place, size) == _FIRST:
+            outputs = [draw_one(target.run, target.pairs[0][0]) for _ in range(_ALIKE)], [0]
+        else:
+            outputs = draw_in_turns(target, target.pairs[place], size)
         line.send(((collect(outputs[0]), collect(outputs[1])), time.process_time() - start))

@@ -193,7 +193,7 @@ def any_people(setup: CatalogSetup, rng: random.Random) -> tuple[tuple[Person, .
 
 
 def crowd(setup: CatalogSetup, rng: random.Random) -> tuple[tuple[Person, ...], tuple[Person, ...]]:
-    """Generates more than a thousand rows, and among those who may be there one with hundreds: small tables hide wrong rounding."""
+    """Generates a thousand rows and more, and one person with hundreds who may be there: small tables hide wrong rounding."""
     always: list[Person] = []
     while sum(len(rows) for person in always for rows in person.values()) < 1000:
         always.append(setup.person(1000 + len(always), rng))

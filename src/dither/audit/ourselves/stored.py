@@ -2,7 +2,7 @@
 
 Other cases exchange rows in memory, where a reader has nothing to reject and no statistics to prune by. Here a file is written,
 opened through the public API and asked about, then written again without one person, and asked the same. Files have one, few or
-many row groups, so that statistics leave some of them out. A file that cannot be opened is the curator's matter: nobody can ask.
+many row groups, so that statistics leave some of them out. If a file cannot be opened, nobody can ask: the curator sees why.
 """
 
 from __future__ import annotations

@@ -295,7 +295,7 @@ def source(
     known = hints or Hints()
     bins = Column(lambda rng: rng.choice("abcd"), ("a",), ("a", "b"))
     whole = tuple(int(one) for one in known.numbers if one == int(one))
-    sizes = tuple(one - 1 for one in whole if 1 < one <= 300)[:6]
+    sizes = tuple(dict.fromkeys(near for one in whole if 1 < one <= 300 for near in (one, one - 1)))[:8]
     rows = {"key": words_near(known), "value": _widened(NULLABLE, _near(known.numbers))}
 
     def records(columns: Mapping[str, Column], build: Callable[[list[Record]], Any], owner: str = "") -> Source:
