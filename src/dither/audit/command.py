@@ -154,37 +154,41 @@ def audit(
     """Runs the audit, and calls `on_verdict` with each verdict as it comes."""
     start, started = time.monotonic(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     limit = SECONDS[request.target == OURS] if request.time_limit is None else float(positive(request.time_limit, "time-limit"))
-    runs, open_ends = _verdicts_of(request, limit, progress)
+    runs, open_ends, facts = _verdicts_of(request, limit, progress)
     done = []
     for verdict in runs:
         done.append(verdict)
         if on_verdict is not None:
             on_verdict(verdict)
-    extra = _measurements(request, limit, progress)
+    extra = {**facts, **_measurements(request, limit, progress)}
     progress("done", 1.0)
     seconds = time.monotonic() - start
     return Report(request.target, tuple(done), request.command(), request.seed, started, seconds, open_ends, extra)
 
 
-def _verdicts_of(request: AuditRequest, limit: float, progress: Progress) -> tuple[Iterator[Verdict], tuple[str, ...]]:
+_Plan = tuple[Iterator[Verdict], tuple[str, ...], Mapping[str, str]]  # verdicts, what is not checked, and what is run on
+
+
+def _verdicts_of(request: AuditRequest, limit: float, progress: Progress) -> _Plan:
     if request.target == OURS:
         if request.epsilon is not None or request.pairs is not None:
             raise ArgumentError(
                 "dither states its own prices and generates its own tables.",
                 fix=Fix("leave out {epsilon} and {pairs}.", epsilon=Shell("--epsilon"), pairs=Shell("--pairs")),
             )
-        return verdicts(limit, request.seed, progress), NOT_CHECKED
+        return verdicts(limit, request.seed, progress), NOT_CHECKED, {}
     if request.synthetic:
         price = (request.epsilon or "1", None if request.delta == "0" else request.delta)
         done = audit_catalog(
             *(request.target, request.questions, price, limit, request.seed),
             lambda share: progress("questions on generated tables", share),
         )
-        return done, synthetic.NOT_CHECKED
+        return done, synthetic.NOT_CHECKED, {}
     epsilon, delta = request.claim()
     claim = foreign.Claim(epsilon, delta, request.data, None, request.neighbours, request.library, request.seed)
     target = foreign.load(request.target, claim, request.pairs, limit)
-    return foreign.verdicts(target, limit, progress, processes=None), foreign.not_checked(target)
+    facts = {} if target.inputs is None else {"data": target.inputs.words}
+    return foreign.verdicts(target, limit, progress, processes=None), foreign.not_checked(target), facts
 
 
 def _measurements(request: AuditRequest, limit: float, progress: Progress) -> Mapping[str, Any]:
