@@ -23,7 +23,7 @@ def test_right(assert_private):
     assert_private(flipped, epsilon="1.1", seconds=0.3)
 
 def test_wrong(assert_private):
-    assert_private(flipped, epsilon="0.4", seconds=3)
+    assert_private(flipped, epsilon="0.4", seconds=30)
 """
 
 

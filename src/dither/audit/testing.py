@@ -45,7 +45,7 @@ def assert_private(
     ...     return bit if random.random() < 0.75 else 1 - bit
     >>> assert_private(flipped, epsilon="1.1", seconds=0.5)[-1].outcome
     'no violation found'
-    >>> assert_private(flipped, epsilon="0.5", seconds=2)
+    >>> assert_private(flipped, epsilon="0.5", seconds=30)
     Traceback (most recent call last):
     ...
     AssertionError: flipped: violates ε = 0.5...

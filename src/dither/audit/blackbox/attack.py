@@ -84,6 +84,7 @@ _LOOKS = 6
 _FIRST = 4000  # outputs of each side of each pair for the first search
 _CHEAP = 100  # and for the first round of screening, if there are many pairs
 _FINALISTS = 8  # pairs in the last round
+_SCREENED = 0.4  # the share of the time at which screening ends in any case
 _CHUNK = 1 << 16
 _PAIRS = (3, 2, 1, 1, 1, 1)  # pairs that each look compares
 _POOL = 400_000  # numbers (outputs times columns) in one search
@@ -162,6 +163,17 @@ def attack(
     _check(target, error, strict)
     clock = _clock(patience, workers)
     search = _Search(target, error, strict, seconds, clock, workers=workers)
+    try:
+        _look(search, most, tighten)
+    except OverdueError:
+        if not search.counted:
+            raise
+    return _verdict(search, clock())
+
+
+def _look(search: _Search, most: int, tighten: bool) -> None:
+    """Screens the pairs, then takes one look after the other until the claim is broken or the time is over."""
+    clock = search.clock
     _screen(search)
     for look, size in enumerate(_sizes(most)):
         chosen = _choose(search, kept=_PAIRS[look])
@@ -171,7 +183,6 @@ def attack(
         _count(search, chosen, max(40, min(size, fits)))
         if (_violated(search) and not tighten) or fits < size or clock() > search.deadline:
             break
-    return _verdict(search, clock())
 
 
 def _check(target: Target, error: float, strict: float) -> None:
@@ -218,6 +229,9 @@ def _screen(search: _Search) -> None:
             size = int(affordable / rounds / len(places) / (0.5 if last else 1))
             wanted = _FIRST if last else min(_FIRST, _CHEAP * 4**turn)
             for place in places:
+                if search.pools and search.clock() > search.deadline * _SCREENED:
+                    search.pools = {each: search.pools[each] for each in places if each in search.pools}
+                    return
                 new = search.both(place, max(20, min(wanted, size)))
                 for pool, outputs in zip(search.pools.setdefault(place, [[], []]), new, strict=True):
                     pool.append(outputs)
