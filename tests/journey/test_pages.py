@@ -27,6 +27,7 @@ PAGES = {  # with their lines of Python, at least
     "docs/trade-offs.md": 19,
     "docs/traced-programs.md": 22,
     "docs/running-sums.md": 30,
+    "docs/audit-your-code.md": 5,
 }
 
 
