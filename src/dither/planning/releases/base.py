@@ -459,6 +459,7 @@ class Collection:
     least_rows: int = 1
     releases: list[Release] = field(default_factory=list)
     joint: dict[Expression, int] = field(default_factory=dict)  # the places of releases that hold a column's sum and count
+    split: dict[Expression, tuple[int, int]] = field(default_factory=dict)  # a part's release of sums, and its first cell
     quantiles: dict[Expression, dict[Fraction, Fraction]] = field(
         default_factory=dict
     )  # columns whose quantiles are one release

@@ -75,7 +75,7 @@ def _first(conditions: Sequence[Expression], place: int) -> Quantised:
 def share(collection: Collection) -> None:
     """Adds a release for each set of counts with disjoint FILTERs, and notes which cells each count is read from."""
     counts = [collection.lower(one) for one in collection.aggregates if one.function == "count"]
-    filtered = [one for one in counts if _where(one) is not None]
+    filtered = [one for one in counts if where_of(one) is not None and one.name not in collection.parts]
     for part in _partitions(sorted(filtered, key=lambda one: show_expression(_condition(one)))):
         _add(part, tuple(dict.fromkeys(map(_condition, part))), counts, collection)
 
@@ -87,7 +87,7 @@ def _add(
     read = [] if collection.joint or collection.public_rows is not None else every
     if len(conditions) + bool(read) < 2:
         return
-    titles = dict.fromkeys(show_expression(where) for where in map(_where, part) if where is not None)
+    titles = dict.fromkeys(show_expression(where) for where in map(where_of, part) if where is not None)
     rows = collection.rows_that_count(None if read else either(conditions))
     row = PARTS if collection.may_be_cut else 1
     place = collection.add(Parts(conditions, collection.max_rows, tuple(titles), rows, bool(read), row))
@@ -110,11 +110,11 @@ def _partitions(counts: Sequence[Aggregate]) -> list[list[Aggregate]]:
 
 
 def _apart(one: Aggregate, other: Aggregate) -> bool:
-    left, right = _where(one), _where(other)
+    left, right = where_of(one), where_of(other)
     return left is not None and right is not None and (disjoint(left, right) or one.argument == other.argument)
 
 
-def _where(lowered: Aggregate) -> Expression | None:
+def where_of(lowered: Aggregate) -> Expression | None:
     """Returns the condition of FILTER, which `lower` has moved into a CASE; or of a CASE that means the same."""
     x = lowered.argument
     if isinstance(x, Call) and x.name == "case" and len(x.arguments) == 3 and x.arguments[2] == Literal(None):
