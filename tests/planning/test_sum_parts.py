@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dither as dt
 from dither.planning.plan import Plan
-from dither.planning.releases.split import Split
+from dither.planning.releases.parts import Split
 from dither.query.nodes import Aggregate, Call, Column, Expression, Literal
 from dither.query.work import Cell, Quantised
 from planning.hand import ask, planned, query, run

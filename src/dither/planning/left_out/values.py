@@ -24,7 +24,7 @@ from dither.planning.left_out.base import PLACE, Kept, LeftOut, Part, laplace_sc
 from dither.planning.left_out.estimate import Cells, Floats, share
 from dither.planning.outputs import Noisy
 from dither.planning.plan import Plan
-from dither.planning.releases.split import Split
+from dither.planning.releases.parts import Split
 from dither.planning.releases.sums import Joint, Total
 from dither.query.functions.base import Facts
 from dither.query.functions.domains import facts

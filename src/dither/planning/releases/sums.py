@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dither.exact.numbers import show_decimal
 from dither.planning import margins, sensitivity
-from dither.planning.releases import split
+from dither.planning.releases import parts
 from dither.planning.releases.base import (
     SPREADS,
     Bounds,
@@ -41,7 +41,7 @@ from dither.planning.releases.base import (
     not_null,
     weighted_sum,
 )
-from dither.planning.releases.split import Split
+from dither.planning.releases.parts import Split
 from dither.query.functions.base import Facts
 from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.resolve.shapes import constant
@@ -140,7 +140,7 @@ class Total(Release):
 
 def share(collection: Collection) -> None:
     """Adds a release for each set of parts, and one for each other column with a mean, or a sum and a count of its rows."""
-    split.share(collection)
+    parts.share_sums(collection)
     lowered = [_mean(one, collection) for one in collection.aggregates]
     functions: dict[Expression, set[str]] = {}
     for one, original in zip(lowered, collection.aggregates, strict=True):
@@ -253,7 +253,7 @@ def _from_both(aggregate: Aggregate, x: Expression, q: Quantised, at: tuple[int,
 
 
 def _part(aggregate: Aggregate, x: Expression, q: Quantised, collection: Collection) -> Linear:
-    """Returns the sum of a part of a release of several (split.py)."""
+    """Returns the sum of a part of a release of several (parts.py)."""
     place, first = collection.split[x]
     release = collection.releases[place]
     if isinstance(release, Split) and release.counted:
