@@ -323,6 +323,7 @@ def title_of(aggregate: Aggregate, form: str = "") -> str:
 SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
 _ADDED = frozenset(("count", "sum", "avg", "clipped", "geomean", *SPREADS))  # their measures add up rows
 _DOUBT_PARTS = 64  # one part of 1 - confidence goes to the number of rows
+_TINY = 10**12
 _FAR = 64  # scales of noise: beyond them lies less than e^-64 of the probability
 
 
@@ -467,6 +468,7 @@ class Collection:
     least_rows: int = 1
     releases: list[Release] = field(default_factory=list)
     joint: dict[Expression, int] = field(default_factory=dict)  # the places of releases that hold a column's sum and count
+    split: dict[Expression, tuple[int, int]] = field(default_factory=dict)  # a part's release of sums, and its first cell
     quantiles: dict[Expression, dict[Fraction, Fraction]] = field(
         default_factory=dict
     )  # columns whose quantiles are one release
@@ -548,7 +550,9 @@ class Clipped:
     step: Fraction | None
 
     def __str__(self) -> str:
-        text = f"{show_expression(self.x)} is clipped to [{show_decimal(self.low)}, {show_decimal(self.high)}]"
+        tiny = (self.high - self.low) / _TINY  # LN(x + 1) begins at 0, rounded outwards
+        low, high = (show_decimal(end if abs(end) >= tiny else Fraction(0)) for end in (self.low, self.high))
+        text = f"{show_expression(self.x)} is clipped to [{low}, {high}]"
         return text if self.step is None else f"{text} and rounded to steps of {show_decimal(self.step)}"
 
 
