@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Threshold,
         TruncatedGeometric,
     )
+    from dither.metric import LocalMap, MetricExponential, MetricGrid, PerDistance, PlanarLaplace
     from dither.privacy import guarantees, parts, sensitivity
     from dither.privacy.composition import parallel, postprocess
     from dither.privacy.filters import ApproxFilter, Odometer, PureFilter, ZCDPFilter
@@ -91,10 +92,15 @@ __all__ = [
     "Group",
     "Laplace",
     "LedgerError",
+    "LocalMap",
+    "MetricExponential",
+    "MetricGrid",
     "NoisyMax",
     "Odometer",
     "PerCoordinate",
+    "PerDistance",
     "PermuteAndFlip",
+    "PlanarLaplace",
     "PriceError",
     "Pure",
     "PureFilter",
@@ -165,6 +171,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Threshold",
         "TruncatedGeometric",
     ),
+    "dither.metric": ("LocalMap", "MetricExponential", "MetricGrid", "PerDistance", "PlanarLaplace"),
     "dither.privacy": ("guarantees", "parts", "sensitivity"),
     "dither.privacy.composition": ("parallel", "postprocess"),
     "dither.privacy.filters": ("ApproxFilter", "Odometer", "PureFilter", "ZCDPFilter"),

@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from dither.errors import ArgumentError, Fix, Python
 from dither.exact import balls
@@ -37,6 +37,13 @@ class Verifiable(Protocol):
     def loss(self) -> Loss: ...
 
     def law(self, exact: Any) -> Law: ...
+
+
+@runtime_checkable
+class ByDistance(Protocol):
+    """A mechanism whose claim depends on the pair: epsilon times its distance. It checks pairs itself."""
+
+    def verify_pairs(self, pairs: Iterable[tuple[Any, Any]]) -> Verified: ...
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ class Verified:
         return f"claimed {show(self.claimed)}, worst log ratio {worst}: the claim {verdict}"
 
 
-def verify(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Number | None = None) -> Verified:
+def verify(mechanism: Verifiable | ByDistance, pairs: Iterable[tuple[Any, Any]], claimed: Number | None = None) -> Verified:
     """Checks the claim (the mechanism's own pure epsilon unless given) on pairs of neighbouring answers.
 
     >>> from dither.exact.laws.derived import Moved
@@ -72,6 +79,8 @@ def verify(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Num
     >>> verify(Noisy(), [(10, 11)]).worst
     Fraction(1, 2)
     """
+    if isinstance(mechanism, ByDistance) and not isinstance(mechanism, type) and claimed is None:
+        return mechanism.verify_pairs(pairs)
     if isinstance(mechanism, type) or not all(callable(getattr(mechanism, part, None)) for part in ("loss", "law")):
         what = f"mechanism must have a loss and a law, and it is a {type(mechanism).__name__}."
         raise ArgumentError(
