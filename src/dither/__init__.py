@@ -44,7 +44,10 @@ if TYPE_CHECKING:
         Threshold,
         TruncatedGeometric,
     )
-    from dither.metric import LocalMap, MetricExponential, MetricGrid, PerDistance, PlanarLaplace
+    from dither.metric.finite import MetricExponential, MetricGrid
+    from dither.metric.maps import LocalMap
+    from dither.metric.plane import PlanarLaplace
+    from dither.metric.price import PerDistance
     from dither.privacy import guarantees, parts, sensitivity
     from dither.privacy.composition import parallel, postprocess
     from dither.privacy.filters import ApproxFilter, Odometer, PureFilter, ZCDPFilter
@@ -171,7 +174,10 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Threshold",
         "TruncatedGeometric",
     ),
-    "dither.metric": ("LocalMap", "MetricExponential", "MetricGrid", "PerDistance", "PlanarLaplace"),
+    "dither.metric.finite": ("MetricExponential", "MetricGrid"),
+    "dither.metric.maps": ("LocalMap",),
+    "dither.metric.plane": ("PlanarLaplace",),
+    "dither.metric.price": ("PerDistance",),
     "dither.privacy": ("guarantees", "parts", "sensitivity"),
     "dither.privacy.composition": ("parallel", "postprocess"),
     "dither.privacy.filters": ("ApproxFilter", "Odometer", "PureFilter", "ZCDPFilter"),

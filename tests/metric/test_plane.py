@@ -55,7 +55,7 @@ def drawn_as(rate: Fraction, law: Lattice, size: int = 100_000) -> bool:
     for cell in ((0, 0), (1, 0), (0, -1), (2, 2)):
         chances.append(float(grid[line == cell[0]][:, line == cell[1]].sum()))
         shares.append(float((offsets == np.array(cell)).all(axis=1).mean()))
-    return events_fit(shares, chances, size, share("planar laplace", tests=4))
+    return bool(events_fit(shares, chances, size, share("planar laplace", tests=4)))
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 2), Fraction(2)])

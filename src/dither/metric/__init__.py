@@ -6,12 +6,3 @@ May import `exact`, `privacy`, `mechanisms`, `plots` (docs/architecture.md). Rul
     price     PerDistance            finite    MetricExponential: any distance on a finite set; MetricGrid: places on a grid
     lattice   the law of the noise   plane     PlanarLaplace: a place in the plane          maps    degrees to metres
 """
-
-from __future__ import annotations
-
-from dither.metric.finite import MetricExponential, MetricGrid
-from dither.metric.maps import LocalMap
-from dither.metric.plane import PlanarLaplace
-from dither.metric.price import PerDistance
-
-__all__ = ["LocalMap", "MetricExponential", "MetricGrid", "PerDistance", "PlanarLaplace"]

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,16 +64,17 @@ class MetricExponential:
         unit: str = "step",
     ) -> None:
         listed = tuple(items(points, "points", fix="list the points."))
-        if not 2 <= len(listed) <= _MOST or len(set(listed)) < len(listed):
+        if not 2 <= len(listed) <= _MOST or not _different(listed):
             raise ArgumentError(f"points must be 2 to {_MOST} different points.", fix="list each point once.")
         stated = PerDistance(epsilon, unit)
         measure = _measure(distance)
         table = tuple(tuple(rational(measure(x, y), "distance") for y in listed) for x in listed)
-        _check_metric(table, distance == "euclid")
+        rooted = isinstance(distance, str) and distance == "euclid"
+        _check_metric(table, rooted)
         object.__setattr__(self, "points", listed)
         object.__setattr__(self, "epsilon", stated.epsilon)
         object.__setattr__(self, "unit", stated.unit)
-        object.__setattr__(self, "rooted", distance == "euclid")
+        object.__setattr__(self, "rooted", rooted)
         object.__setattr__(self, "table", table)
         object.__setattr__(self, "places", {point: place for place, point in enumerate(listed)})
 
@@ -256,13 +258,35 @@ def _share(rate: Fraction, row: Sequence[Fraction], place: int) -> balls.Real:
     return lambda: weight(row[place]) / sum((weight(each) for each in row), arb(0))
 
 
+def _different(points: tuple[Any, ...]) -> bool:
+    try:
+        return len(set(points)) == len(points)
+    except TypeError:
+        raise ArgumentError("A point must not change.", fix="give texts, numbers or tuples, no lists.") from None
+
+
 def _measure(distance: str | Callable[[Any, Any], Number]) -> Callable[[Any, Any], Any]:
     if callable(distance):
-        return distance
-    if distance not in ("euclid", "manhattan"):
+        return partial(_called, distance)
+    if not isinstance(distance, str) or distance not in ("euclid", "manhattan"):
         raise ArgumentError('distance must be "euclid", "manhattan" or a function of two points.', fix="give one of these.")
     power = 2 if distance == "euclid" else 1
-    return lambda x, y: sum(abs(a - b) ** power for a, b in zip(_vector(x), _vector(y), strict=True))
+    return lambda x, y: sum(abs(a - b) ** power for a, b in zip(*_vectors(x, y), strict=True))
+
+
+def _called(distance: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    try:
+        return distance(x, y)
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        what = f"distance failed on two of the points ({type(error).__name__})."
+        raise ArgumentError(what, fix="give a function of two points that returns a number.") from None
+
+
+def _vectors(x: Any, y: Any) -> tuple[list[Fraction], list[Fraction]]:
+    found = _vector(x), _vector(y)
+    if len(found[0]) != len(found[1]):
+        raise ArgumentError("All points must have the same number of coordinates.", fix="give tuples of one length.")
+    return found
 
 
 def _vector(point: Any) -> list[Fraction]:

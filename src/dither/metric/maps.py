@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
 from dither.exact.numbers import Number, between
+from dither.metric.price import floats
 
 _RADIUS = 6_371_008.8
 
@@ -42,7 +43,9 @@ class LocalMap:
 
         A latitude beyond the poles counts as the pole, and longitudes go around. What is not finite counts as the centre.
         """
-        north, east = np.broadcast_arrays(_numbers(latitude, "latitude"), _numbers(longitude, "longitude"))
+        north, east = _numbers(latitude, "latitude"), _numbers(longitude, "longitude")
+        if north.shape != east.shape:
+            raise ArgumentError("There must be as many latitudes as longitudes.", fix="give two numbers, or two arrays.")
         north = np.where(np.isfinite(north), np.clip(north, -90, 90), self.latitude)
         east = np.where(np.isfinite(east), east, self.longitude)
         around = (east - self.longitude + 180) % 360 - 180
@@ -52,7 +55,7 @@ class LocalMap:
 
     def degrees(self, places: Any) -> Any:
         """Returns latitude and longitude of a place in metres, or an array of them."""
-        given = np.asarray(places, dtype=np.float64)
+        given = floats(places, "places", fix="give what release returned.")
         if given.shape[-1:] != (2,) or given.ndim > 2:
             raise ArgumentError(
                 "places must be a pair of metres, or an array of shape (n, 2).", fix="give what release returned."
@@ -64,10 +67,7 @@ class LocalMap:
 
 
 def _numbers(values: Any, name: str) -> NDArray[np.float64]:
-    try:
-        found: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be a number or an array of numbers.", fix="give degrees.") from None
+    found = floats(values, name, fix="give degrees.")
     if found.ndim > 1:
         raise ArgumentError(f"{name} must have one axis.", fix="flatten the array.")
     return found

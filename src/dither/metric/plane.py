@@ -36,7 +36,7 @@ from dither.exact.numbers import Number, between, positive, show_percent, whole
 from dither.mechanisms import base
 from dither.metric import price
 from dither.metric.lattice import Lattice
-from dither.metric.price import PerDistance, Ratio, coordinates
+from dither.metric.price import PerDistance, Ratio, coordinates, floats
 from dither.plots import plane_picture
 from dither.privacy.proof import Verified
 
@@ -127,7 +127,8 @@ class PlanarLaplace:
         # In floats: each place is snapped by itself, and the guarantee is for snapped places.
         with np.errstate(over="ignore", invalid="ignore"):
             nearest = np.floor(numbers.astype(np.float64) / float(self.step) + 0.5)
-        return np.clip(np.nan_to_num(nearest, nan=0.0), -_FARTHEST, _FARTHEST).astype(np.int64)
+        steps: Integers = np.clip(np.nan_to_num(nearest, nan=0.0), -_FARTHEST, _FARTHEST).astype(np.int64)
+        return steps
 
     def _noisy(self, snapped: Integers) -> Integers:
         offsets = self.noise.draw(len(snapped))
@@ -206,9 +207,9 @@ class PlanarLaplace:
 
         Post-processing, in floats: it uses the released place and public numbers only.
         """
-        points = np.asarray(places, dtype=np.float64)
-        weights = np.asarray([float(each) for each in prior], dtype=np.float64)
-        if points.ndim != 2 or points.shape[1] != 2 or len(points) != len(weights) or not len(points):
+        points = floats(places, "places", fix="give an array of shape (n, 2).")
+        weights = floats(prior, "prior", fix="give one weight for each place.")
+        if points.ndim != 2 or points.shape[1] != 2 or weights.shape != points.shape[:1] or not len(points):
             raise ArgumentError(
                 "places and prior must have one row and one weight for each place.", fix="give as many weights as places."
             )
@@ -216,8 +217,8 @@ class PlanarLaplace:
             raise ArgumentError(
                 "prior must hold weights of at least 0, not all 0, and places finite numbers.", fix="check both."
             )
-        x, y = coordinates(output, "output")
-        far = np.hypot(points[:, 0] - float(x), points[:, 1] - float(y))
+        x, y = floats(coordinates(output, "output"), "output", fix="give a released place.")
+        far = np.hypot(points[:, 0] - x, points[:, 1] - y)
         posterior = weights * np.exp(-float(self.epsilon) * (far - far.min()))
         apart = np.hypot(points[:, None, 0] - points[None, :, 0], points[:, None, 1] - points[None, :, 1])
         return int(np.argmin(apart @ posterior))

@@ -8,12 +8,15 @@ So it does not add to the price of a question. Releases about the same person ad
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol, SupportsIndex
 
+import numpy as np
 from flint import arb
+from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
 from dither.exact import balls
@@ -109,6 +112,30 @@ def _check(mechanism: Metric, x: Any, y: Any) -> Verified:
             break
     output = ratio.output if isinstance(ratio.output, int) else None
     return Verified(high, balls.above(mechanism.claim(x, y)), holds, (x, y), output, slack if holds else Fraction(0))
+
+
+def floats(values: Any, name: str, fix: str) -> NDArray[np.float64]:
+    """Reads numbers as floats. Refuses by type; a whole number beyond all floats counts as infinite."""
+    if isinstance(values, int) and not isinstance(values, bool):
+        return np.asarray(_float(values))
+    try:
+        given = np.asarray(values, dtype=object if isinstance(values, (list, tuple)) else None)
+        if given.dtype == object:
+            given = np.vectorize(_float, otypes=[np.float64])(given) if given.size else given.astype(np.float64)
+        if given.dtype.kind not in "iuf":
+            raise TypeError
+        return given.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be a number or an array of numbers.", fix=fix) from None
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, (bool, str, bytes)):
+        raise TypeError
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def coordinates(place: Any, name: str) -> tuple[Any, Any]:

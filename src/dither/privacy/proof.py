@@ -81,7 +81,9 @@ def verify(mechanism: Verifiable | ByDistance, pairs: Iterable[tuple[Any, Any]],
     """
     if isinstance(mechanism, ByDistance) and not isinstance(mechanism, type) and claimed is None:
         return mechanism.verify_pairs(pairs)
-    if isinstance(mechanism, type) or not all(callable(getattr(mechanism, part, None)) for part in ("loss", "law")):
+    if isinstance(mechanism, (type, ByDistance)) or not all(
+        callable(getattr(mechanism, part, None)) for part in ("loss", "law")
+    ):
         what = f"mechanism must have a loss and a law, and it is a {type(mechanism).__name__}."
         raise ArgumentError(
             what, fix=Fix("pass a mechanism, such as {call}.", call=Python("Geometric(epsilon=1, sensitivity=1)"))
