@@ -50,6 +50,10 @@ if TYPE_CHECKING:
         TruncatedGeometric,
         spaces,
     )
+    from dither.metric.finite import MetricExponential, MetricGrid
+    from dither.metric.maps import LocalMap
+    from dither.metric.plane import PlanarLaplace
+    from dither.metric.price import PerDistance
     from dither.privacy import events, guarantees, leakage, parts, sensitivity
     from dither.privacy.composition import parallel, postprocess
     from dither.privacy.filters import ApproxFilter, Odometer, PureFilter, ZCDPFilter
@@ -103,11 +107,16 @@ __all__ = [
     "Group",
     "Laplace",
     "LedgerError",
+    "LocalMap",
+    "MetricExponential",
+    "MetricGrid",
     "NoisyMax",
     "Oblivious",
     "Odometer",
     "PerCoordinate",
+    "PerDistance",
     "PermuteAndFlip",
+    "PlanarLaplace",
     "PriceError",
     "Pure",
     "PureFilter",
@@ -194,6 +203,11 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "spaces",
     ),
     "dither.privacy": ("events", "guarantees", "leakage", "parts", "sensitivity"),
+    "dither.metric.finite": ("MetricExponential", "MetricGrid"),
+    "dither.metric.maps": ("LocalMap",),
+    "dither.metric.plane": ("PlanarLaplace",),
+    "dither.metric.price": ("PerDistance",),
+    "dither.privacy": ("guarantees", "parts", "sensitivity"),
     "dither.privacy.composition": ("parallel", "postprocess"),
     "dither.privacy.filters": ("ApproxFilter", "Odometer", "PureFilter", "ZCDPFilter"),
     "dither.privacy.losses": ("ZCDP", "Approx", "Curve", "Pure", "total"),

@@ -7,7 +7,7 @@ a panel differ by colour alone.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
@@ -455,6 +455,34 @@ def paid_picture(paid: Mapping[str, NDArray[np.float64]], unit: str, path: str |
     panel.yaxis.set_major_formatter(_plain)
     _dress(panel, "What each record pays; the largest is the price", "record", unit)
     panel.legend(frameon=False, fontsize=9, loc="best")
+    return _save(figure, path)
+
+
+def plane_picture(
+    places: NDArray[np.float64],
+    radii: Sequence[tuple[str, float]],
+    density: Callable[[float], float],
+    title: str,
+    unit: str,
+    path: str | PathLike[str],
+) -> Path:
+    """Draws released places around the origin with circles that hold a share of them, and the density along a line."""
+    figure = _figure(9, 4)
+    plane, line = figure.subplots(1, 2)
+    reach = 1.6 * max(radius for _, radius in radii)
+    plane.scatter(places[:, 0], places[:, 1], s=3, color=_BLUE, alpha=0.4, lw=0)
+    turn = np.linspace(0, 2 * np.pi, 200)
+    for share, radius in radii:
+        plane.plot(radius * np.cos(turn), radius * np.sin(turn), color="black", lw=0.8)
+        plane.annotate(share, (0, radius), ha="center", va="bottom", fontsize=9)
+    plane.plot([0], [0], "+", color="black", ms=10)
+    plane.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+    _dress(plane, "the true place (+) and released ones", unit, unit)
+    across = np.linspace(-reach, reach, 401)
+    line.plot(across, [density(abs(x)) for x in across], color=_BLUE, lw=1.5)
+    line.set_ylim(bottom=0)
+    _dress(line, "density through the true place", unit, f"per square {unit}")
+    figure.suptitle(title, fontsize=10)
     return _save(figure, path)
 
 

@@ -31,6 +31,7 @@ WEIGHTS = {
     "free answers": 1,
     "margins around several results": 1,
     "bundles of a list": 1,
+    "planar laplace": 1,
     "other": 4,
 }
 

@@ -28,6 +28,7 @@ PAGES = {  # with their lines of Python, at least
     "docs/traced-programs.md": 22,
     "docs/running-sums.md": 30,
     "docs/audit-your-code.md": 5,
+    "docs/places.md": 12,
 }
 
 

@@ -208,6 +208,36 @@ def _none(value: object) -> None:
     """Drops a private value, which a program must not return."""
 
 
+def places() -> Iterator[Right]:
+    plane = {"epsilon": 1, "step": "1/2", "unit": "metre", "region": ((0, 0), (9, 9))}
+    yield Right("PlanarLaplace", dt.PlanarLaplace, plane)
+    noise = dt.PlanarLaplace(epsilon=1)
+    yield Right("PlanarLaplace.for_answer", dt.PlanarLaplace.for_answer, {"epsilon": 1, "sensitivity": 2, "step": "1/2"})
+    yield Right("PlanarLaplace.release", noise.release, {"exact": (1, 2)})
+    yield Right("PlanarLaplace.release(x)", lambda x: noise.release((x, 0)), {"x": 1})
+    yield Right("PlanarLaplace.between", noise.between, {"x": (1, 2), "y": (0, 0)})
+    yield Right("PlanarLaplace.probability", noise.probability, {"exact": (1, 2), "output": (0, 0)})
+    yield Right("PlanarLaplace.margin", noise.margin, {"confidence": "0.9"})
+    yield Right("PlanarLaplace.remap", noise.remap, {"output": (1, 2), "places": [[0, 0], [1, 1]], "prior": [1, 2]})
+    yield Right("PlanarLaplace.verify_pairs", noise.verify_pairs, {"pairs": [((0, 0), (1, 1))]})
+    points = {"points": [(0, 0), (1, 1)], "distance": "euclid", "epsilon": 1, "unit": "metre"}
+    yield Right("MetricExponential", dt.MetricExponential, points)
+    finite = dt.MetricExponential([(0, 0), (1, 1)], epsilon=1)
+    yield Right("MetricExponential.release", finite.release, {"exact": (0, 0)})
+    yield Right("MetricExponential.between", finite.between, {"x": (0, 0), "y": (1, 1)})
+    yield Right("MetricExponential.margin", finite.margin, {"confidence": "0.9"})
+    yield Right("MetricGrid", dt.MetricGrid, {"width": 3, "height": 4, "epsilon": 1})
+    yield Right("MetricGrid.release", dt.MetricGrid(3, 4, epsilon=1).release, {"exact": (1, 2)})
+    yield Right("MetricGrid.margin", dt.MetricGrid(3, 4, epsilon=1).margin, {"confidence": "0.9"})
+    yield Right("PerDistance", dt.PerDistance, {"epsilon": 1, "unit": "metre"})
+    yield Right("PerDistance.between", dt.PerDistance(1).between, {"distance": 3})
+    yield Right("PerDistance.repeat", dt.PerDistance(1).repeat, {"n": 3})
+    yield Right("LocalMap", dt.LocalMap, {"latitude": 48, "longitude": 16})
+    centre = dt.LocalMap(latitude=48, longitude=16)
+    yield Right("LocalMap.metres", centre.metres, {"latitude": 48, "longitude": 16})
+    yield Right("LocalMap.degrees", centre.degrees, {"places": (1, 2)})
+
+
 def losses() -> Iterator[Right]:
     yield Right("Pure", dt.Pure, {"epsilon": 1, "rho": "0.1"})
     yield Right("Approx", dt.Approx, {"epsilon": 1, "delta": "1e-6"})

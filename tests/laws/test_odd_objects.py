@@ -24,6 +24,7 @@ EVERY = [
     *odd_calls.tradeoffs(),
     *odd_calls.streams(),
     *odd_calls.traces(),
+    *odd_calls.places(),
     *odd_questions.questions(),
 ]
 NEEDS_NOTHING = {"AddRemove", "Odometer", "count_units", "guarantees", "leakage", "parts", "sensitivity", "Curator", "Receipt"}

@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol, overload
+from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
 from dither.errors import ArgumentError, Fix, Python
 from dither.exact.laws.base import Law
@@ -45,6 +45,13 @@ class Verifiable(Protocol):
     def loss(self) -> Loss: ...
 
     def law(self, exact: Any) -> Law: ...
+
+
+@runtime_checkable
+class ByDistance(Protocol):
+    """A mechanism whose claim depends on the pair: epsilon times its distance. It checks pairs itself."""
+
+    def verify_pairs(self, pairs: Iterable[tuple[Any, Any]]) -> Verified: ...
 
 
 @dataclass(frozen=True)
@@ -95,14 +102,17 @@ class VerifiedDelta:
 
 @overload
 def verify(
-    mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Number | None = None, delta: None = None
+    mechanism: Verifiable | ByDistance, pairs: Iterable[tuple[Any, Any]], claimed: Number | None = None, delta: None = None
 ) -> Verified: ...
 @overload
 def verify(
     mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Number | None = None, *, delta: Number
 ) -> VerifiedDelta: ...
 def verify(
-    mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Number | None = None, delta: Number | None = None
+    mechanism: Verifiable | ByDistance,
+    pairs: Iterable[tuple[Any, Any]],
+    claimed: Number | None = None,
+    delta: Number | None = None,
 ) -> Verified | VerifiedDelta:
     """Checks a claim on pairs of neighbouring answers: epsilon point by point, or with a `delta` for sets of outputs.
 
@@ -119,11 +129,13 @@ def verify(
     >>> verify(Noisy(), [(10, 11)], "1/4", delta="0.13").holds, verify(Noisy(), [(10, 11)], "1/4", delta="0.14").holds
     (False, True)
     """
-    _check_verifiable(mechanism)
+    if isinstance(mechanism, ByDistance) and not isinstance(mechanism, type) and claimed is None and delta is None:
+        return mechanism.verify_pairs(pairs)
+    checkable = _verifiable(mechanism)
     if delta is not None:
-        return _verify_delta(mechanism, _pairs(pairs), claimed, between(delta, "delta", 0, 1))
-    bound = mechanism.loss().epsilon(0) if claimed is None else rational(claimed, "claimed")
-    checked = [(pair, mechanism.law(pair[0]), mechanism.law(pair[1])) for pair in _pairs(pairs)]
+        return _verify_delta(checkable, _pairs(pairs), claimed, between(delta, "delta", 0, 1))
+    bound = checkable.loss().epsilon(0) if claimed is None else rational(claimed, "claimed")
+    checked = [(pair, checkable.law(pair[0]), checkable.law(pair[1])) for pair in _pairs(pairs)]
     for bits in _PRECISIONS:
         worst, pair = max(((_worst(x, y, bits), pair) for pair, x, y in checked), key=lambda item: item[0].high)
         if worst.high <= bound:
@@ -134,12 +146,15 @@ def verify(
     return Verified(worst.high, bound, tie, pair, worst.output, _SLACK if tie else Fraction(0))
 
 
-def _check_verifiable(mechanism: Verifiable) -> None:
-    if isinstance(mechanism, type) or not all(callable(getattr(mechanism, part, None)) for part in ("loss", "law")):
+def _verifiable(mechanism: Verifiable | ByDistance) -> Verifiable:
+    if isinstance(mechanism, (type, ByDistance)) or not all(
+        callable(getattr(mechanism, part, None)) for part in ("loss", "law")
+    ):
         what = f"mechanism must have a loss and a law, and it is a {type(mechanism).__name__}."
         raise ArgumentError(
             what, fix=Fix("pass a mechanism, such as {call}.", call=Python("Geometric(epsilon=1, sensitivity=1)"))
         )
+    return mechanism
 
 
 def _verify_delta(
@@ -173,7 +188,7 @@ def profile(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], epsilons: I
     >>> [float(each.worst) for each in profile(Told(), [(1, "1/2")], [0, 1])]
     [0.5, 0.5]
     """
-    _check_verifiable(mechanism)
+    _verifiable(mechanism)
     listed = items(epsilons, "epsilons", fix="give a list of numbers.")
     if not 0 < len(listed) <= _MOST_EPSILONS:
         raise ArgumentError(f"epsilons must hold 1 to {_MOST_EPSILONS} numbers, and it has {len(listed)}.", fix="give a list.")
