@@ -29,6 +29,11 @@ if TYPE_CHECKING:
         QueryError,
     )
     from dither.ledger.receipts import Receipt
+    from dither.local.aggregator import Aggregator
+    from dither.local.client import LocalClient
+    from dither.local.hitters import HeavyHitters
+    from dither.local.shuffle import shuffled_delta, shuffled_epsilon
+    from dither.local.survey import LocalSurvey
     from dither.mechanisms import (
         L1,
         L2,
@@ -74,6 +79,7 @@ __all__ = [
     "L2",
     "ZCDP",
     "AddRemove",
+    "Aggregator",
     "Approx",
     "ApproxFilter",
     "ArgumentError",
@@ -89,8 +95,11 @@ __all__ = [
     "Gaussian",
     "Geometric",
     "Group",
+    "HeavyHitters",
     "Laplace",
     "LedgerError",
+    "LocalClient",
+    "LocalSurvey",
     "NoisyMax",
     "Odometer",
     "PerCoordinate",
@@ -127,6 +136,8 @@ __all__ = [
     "postprocess",
     "quantile",
     "sensitivity",
+    "shuffled_delta",
+    "shuffled_epsilon",
     "stddev",
     "sum_",
     "total",
@@ -165,6 +176,14 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Threshold",
         "TruncatedGeometric",
     ),
+    "dither.local.aggregator": ("Aggregator",),
+    "dither.local.client": ("LocalClient",),
+    "dither.local.hitters": ("HeavyHitters",),
+    "dither.local.shuffle": (
+        "shuffled_delta",
+        "shuffled_epsilon",
+    ),
+    "dither.local.survey": ("LocalSurvey",),
     "dither.privacy": ("guarantees", "parts", "sensitivity"),
     "dither.privacy.composition": ("parallel", "postprocess"),
     "dither.privacy.filters": ("ApproxFilter", "Odometer", "PureFilter", "ZCDPFilter"),

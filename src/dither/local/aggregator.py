@@ -2,9 +2,9 @@
 
     share = (reports that speak for a value / all reports - q) / (p - q)
 
-is unbiased. Its variance has two parts: that people are a sample, share (1 - share) / n, and the coins. A margin is the quantile
-of a normal variable of that variance; with a few hundred reports and more it holds as often as it says (measured, not proved).
-Anybody can send anything, so what is no report of this survey is counted by its reason and left out.
+is unbiased. Its variance has two parts: that people are a sample, share (1 - share) / n, and the coins. A margin is the
+quantile of a normal variable of that variance; with a few hundred reports and more it holds as often as it says (measured,
+not proved). Anybody can send anything, so what is no report of this survey is counted by its reason and left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
 from dither.exact.numbers import Number, between, items, show
-from dither.local.survey import HEADER, VERSION, Survey
+from dither.local.survey import HEADER, VERSION, LocalSurvey
 
 _PART = 1 << 16
 
@@ -30,7 +30,7 @@ _PART = 1 << 16
 class Estimates:
     """Estimated shares (or one mean) with margins. `sampling` and `coins` are the two parts of each variance."""
 
-    survey: Survey
+    survey: LocalSurvey
     reports: int
     confidence: float
     values: tuple[Any, ...]
@@ -67,7 +67,7 @@ class Estimates:
 class Aggregator:
     """Collects reports of one survey.
 
-    >>> survey = Survey.choice("smokes", ["no", "yes"], epsilon=1)
+    >>> survey = LocalSurvey.choice("smokes", ["no", "yes"], epsilon=1)
     >>> desk = Aggregator(survey)
     >>> desk.add([survey.report("yes"), b"nonsense"])
     1
@@ -75,13 +75,13 @@ class Aggregator:
     (1, {'malformed': 1})
     """
 
-    def __init__(self, survey: Survey) -> None:
-        if not isinstance(survey, Survey):
-            raise ArgumentError("survey must be a Survey.", fix="read it with Survey.from_json.")
+    def __init__(self, survey: LocalSurvey) -> None:
+        if not isinstance(survey, LocalSurvey):
+            raise ArgumentError("survey must be a LocalSurvey.", fix="read it with LocalSurvey.from_json.")
         self.survey = survey
         self.reports = 0
         self.refused: dict[str, int] = {}
-        self._counts: NDArray[np.int64] | None = None
+        self.counts: NDArray[np.int64] | None = None  # of the reports so far
 
     def add(self, reports: Iterable[bytes] | NDArray[np.uint8]) -> int:
         """Counts reports, and returns how many were taken. Takes an iterable of bytes, or an array with a row for each."""
@@ -121,7 +121,7 @@ class Aggregator:
         self._refuse("malformed", len(rows) - int((~current).sum()) - int((current & ~ours).sum()) - taken)
         if taken:
             counted = self.survey.randomiser.count(payload[right])
-            self._counts = counted if self._counts is None else self._counts + counted
+            self.counts = counted if self.counts is None else self.counts + counted
             self.reports += taken
         return taken
 
@@ -132,11 +132,11 @@ class Aggregator:
     def estimate(self, confidence: Number = "0.95") -> Estimates:
         """Returns the estimated share of every value, or the mean of a number, with margins."""
         sure = float(between(confidence, "confidence", 0, 1, open_low=True, open_high=True))
-        if self._counts is None:
+        if self.counts is None:
             raise ArgumentError("There is no report yet.", fix="add reports first.")
         survey, n = self.survey, self.reports
         places = np.arange(survey.size) if survey.bounds is None else np.array([1])
-        shares, variances = survey.randomiser.estimate(self._counts, n, places)
+        shares, variances = survey.randomiser.estimate(self.counts, n, places)
         sampling = np.clip(shares, 0, 1) * (1 - np.clip(shares, 0, 1)) / n
         wide = NormalDist().inv_cdf((1 + sure) / 2) * np.sqrt(variances)
         values: tuple[Any, ...] = survey.values or ("mean",)

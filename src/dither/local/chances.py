@@ -1,7 +1,7 @@
 """Chances of coins as multiples of 2^-32: exact on every machine, and rounded so that the price is kept.
 
-A randomiser needs some chance that depends on e^epsilon, which is not rational. Any chance on the safe side of it keeps the price:
-so the nearest multiple of 2^-32 on that side is taken, by certified arithmetic. Clients then need whole numbers only.
+A randomiser needs some chance that depends on e^epsilon, which is not rational. Any chance on the safe side of it keeps the
+price: so the nearest multiple of 2^-32 on that side is taken, by certified arithmetic. Clients then need whole numbers only.
 """
 
 from __future__ import annotations

@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import Any
 
 from dither.errors import ArgumentError
-from dither.local.survey import Survey
+from dither.local.survey import LocalSurvey
 from dither.privacy.losses import Pure
 
 
-class Client:
+class LocalClient:
     """Reports for one person.
 
     `memory`: a file that stores the reports, so that they are repeated after a restart. Without it they are forgotten with the
     process. The file says what was reported, not what is true.
 
-    >>> person = Client(Survey.choice("smokes", ["no", "yes"], epsilon=1))
+    >>> person = LocalClient(LocalSurvey.choice("smokes", ["no", "yes"], epsilon=1))
     >>> person.report("yes") == person.report("yes")
     True
     """
 
-    def __init__(self, survey: Survey, memory: str | Path | None = None) -> None:
-        if not isinstance(survey, Survey):
-            raise ArgumentError("survey must be a Survey.", fix="read it with Survey.from_json.")
+    def __init__(self, survey: LocalSurvey, memory: str | Path | None = None) -> None:
+        if not isinstance(survey, LocalSurvey):
+            raise ArgumentError("survey must be a LocalSurvey.", fix="read it with LocalSurvey.from_json.")
         if memory is not None and not isinstance(memory, (str, Path)):
             raise ArgumentError("memory must be the path of a file.", fix="give a path, or leave it out.")
         self.survey = survey

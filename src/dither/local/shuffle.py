@@ -11,8 +11,8 @@ c the likelihood ratio grows with the first number, so the best event is a half-
 
     delta(epsilon) = sum over c of Pr[C = c] * max over a of ((w - e^eps (1 - w)) T(a - 1, c) + ((1 - w) - e^eps w) T(a, c))
 
-with w = e^epsilon0 / (e^epsilon0 + 1) and T(a, c) = Pr[Binomial(c, 1/2) >= a]. All of it is computed in balls; values of c outside a
-window are counted as if all their mass were lost. n is a lower bound on *honest* reports: forged ones hide nobody.
+with w = e^epsilon0 / (e^epsilon0 + 1) and T(a, c) = Pr[Binomial(c, 1/2) >= a]. All of it is computed in balls; values of c
+outside a window are counted as if all their mass were lost. n is a lower bound on *honest* reports: forged ones hide nobody.
 Reference: Feldman, McMillan and Talwar, FOCS 2021.
 """
 

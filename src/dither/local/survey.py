@@ -20,7 +20,8 @@ from dither.errors import ArgumentError
 from dither.exact import balls
 from dither.exact.laws.base import Integers
 from dither.exact.numbers import Number, items, one_of, parse_number, positive, rational, show, whole
-from dither.local.randomisers import RANDOMISERS, Randomiser, Response
+from dither.local.chances import flips_each
+from dither.local.randomisers import RANDOMISERS, Randomiser
 from dither.privacy.losses import Pure
 
 VERSION = 1
@@ -32,13 +33,13 @@ _LEAST_EPSILON, _MOST_EPSILON = Fraction(1, 1000), Fraction(20)
 
 
 @dataclass(frozen=True)
-class Survey:
+class LocalSurvey:
     """One question that many people answer, each with randomness of their own.
 
-    `Survey.choice` asks which of some values a person has, `Survey.number` for a number between bounds.
+    `LocalSurvey.choice` asks which of some values a person has, `LocalSurvey.number` for a number between bounds.
     Guarantee: epsilon-DP for each report, whatever the person's value is replaced by. Relies on: one report per person.
 
-    >>> survey = Survey.choice("smokes", ["no", "yes"], epsilon=1)
+    >>> survey = LocalSurvey.choice("smokes", ["no", "yes"], epsilon=1)
     >>> survey.kind, len(survey.report("yes"))
     ('response', 6)
     """
@@ -56,7 +57,7 @@ class Survey:
         object.__setattr__(self, "randomiser", RANDOMISERS[kind](self.epsilon, size))
 
     @classmethod
-    def choice(cls, name: str, values: Sequence[str | int] | int, *, epsilon: Number, kind: str | None = None) -> Survey:
+    def choice(cls, name: str, values: Sequence[str | int] | int, *, epsilon: Number, kind: str | None = None) -> LocalSurvey:
         """Asks for one of `values`, or for a whole number below `values`. Without `kind` the best one is chosen."""
         price = _price(epsilon)
         listed = _values(values)
@@ -69,7 +70,7 @@ class Survey:
         return cls(_name(name), chosen, price, values=listed)
 
     @classmethod
-    def number(cls, name: str, low: Number, high: Number, *, epsilon: Number) -> Survey:
+    def number(cls, name: str, low: Number, high: Number, *, epsilon: Number) -> LocalSurvey:
         """Asks for a number between two public bounds, to estimate the mean."""
         ends = rational(low, "low"), rational(high, "high")
         if ends[0] >= ends[1]:
@@ -77,7 +78,7 @@ class Survey:
         return cls(_name(name), "number", _price(epsilon), bounds=ends)
 
     def report(self, value: Any) -> bytes:
-        """Draws a report. Each call spends epsilon; `Client` stores the first report and repeats it."""
+        """Draws a report. Each call spends epsilon; `LocalClient` stores the first report and repeats it."""
         return self.reports([value])[0].tobytes()
 
     def reports(self, values: Any) -> Any:
@@ -140,7 +141,7 @@ class Survey:
         return json.dumps(given, sort_keys=True, ensure_ascii=True)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Survey:
+    def from_json(cls, text: str | bytes) -> LocalSurvey:
         """Reads a survey. Refuses what this version does not know."""
         try:
             given = json.loads(text)
@@ -216,8 +217,6 @@ def _ends(values: Any, low: Fraction, high: Fraction) -> Integers:
     What is beyond the bounds counts as the bound, and what is no number as the lower one. The probability is cut to multiples
     of 2^-32; the estimate of a mean is off by at most 2^-32 of the range for that.
     """
-    from dither.local.chances import flips_each
-
     if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
         with np.errstate(invalid="ignore", over="ignore"):
             share = (values.astype(np.float64) - float(low)) / float(high - low)
