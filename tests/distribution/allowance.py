@@ -28,6 +28,7 @@ WEIGHTS = {
     "margins across groups": 1,
     "free answers": 1,
     "margins around several results": 1,
+    "local reports": 2,
     "other": 4,
 }
 
