@@ -73,7 +73,7 @@ def _keep(survey: dt.LocalSurvey, e: Fraction) -> Fraction:
 def test_the_plain_client_needs_nothing_else() -> None:
     text = Path(plain.__file__).read_text(encoding="utf-8")
     imports = {line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))}
-    assert imports <= {"__future__", "hashlib", "json", "secrets", "fractions", "typing"}
+    assert imports <= {"__future__", "hashlib", "json", "secrets", "fractions", "functools", "typing"}
     assert imports <= sys.stdlib_module_names | {"__future__"}
 
 

@@ -9,7 +9,6 @@ not proved). Anybody can send anything, so what is no report of this survey is c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -83,7 +82,7 @@ class Aggregator:
         self.refused: dict[str, int] = {}
         self.counts: NDArray[np.int64] | None = None  # of the reports so far
 
-    def add(self, reports: Iterable[bytes] | NDArray[np.uint8]) -> int:
+    def add(self, reports: Any) -> int:
         """Counts reports, and returns how many were taken. Takes an iterable of bytes, or an array with a row for each."""
         if isinstance(reports, np.ndarray):
             return self._add_rows(reports)

@@ -72,7 +72,7 @@ class HeavyHitters:
     def report(self, value: int) -> bytes:
         """Draws a report about one value: its level, and the hashed prefix."""
         level, rows = self.reports([value])
-        return bytes([int(level[0])]) + rows[0].tobytes()
+        return bytes([int(level[0]), *rows[0].tolist()])
 
     def reports(self, values: Any) -> tuple[Integers, NDArray[np.uint8]]:
         """Draws levels and reports of many people. A value outside the domain counts as the nearest."""

@@ -13,6 +13,7 @@ import hashlib
 import json
 import secrets
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 WHOLE = 1 << 32
@@ -46,6 +47,7 @@ def _place(values: Any, value: Any) -> int:
     return values.index(value) if value in values else 0
 
 
+@cache
 def exp_below(epsilon: Fraction) -> Fraction:
     """Returns a rational just below e^epsilon: the first terms of its series, all of them positive."""
     total = term = Fraction(1)

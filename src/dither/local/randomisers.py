@@ -194,7 +194,8 @@ class Subset(Randomiser):
         return np.packbits(bits, axis=1)
 
     def valid(self, reports: Bytes) -> NDArray[np.bool_]:
-        return _no_spare_bits(reports, self.size) & (_ONES[reports].sum(axis=1) == self.chosen)
+        full: NDArray[np.bool_] = _ONES[reports].sum(axis=1) == self.chosen
+        return _no_spare_bits(reports, self.size) & full
 
     def count(self, reports: Bytes) -> Integers:
         return _column_sums(reports, self.size)
@@ -348,7 +349,8 @@ def _whole(rows: Bytes) -> Integers:
 def _no_spare_bits(reports: Bytes, size: int) -> NDArray[np.bool_]:
     """Returns which rows have no bit beyond the values in their last byte."""
     spare = 8 * reports.shape[1] - size
-    return (reports[:, -1] & np.uint8((1 << spare) - 1)) == 0
+    empty: NDArray[np.bool_] = (reports[:, -1] & np.uint8((1 << spare) - 1)) == 0
+    return empty
 
 
 def _column_sums(reports: Bytes, size: int) -> Integers:

@@ -23,16 +23,18 @@ from fractions import Fraction
 
 from flint import arb
 
+from dither.errors import ArgumentError
 from dither.exact import balls
 from dither.exact.numbers import Number, between, not_negative, positive, whole
 
 _BITS = 192
 _STEPS = 24  # halvings of the interval of epsilon
+_MOST = 10**6  # reports; more hide no less
 
 
 def shuffled_delta(epsilon0: Number, reports: int, epsilon: Number) -> Fraction:
     """Returns a delta at this epsilon for shuffled reports of an epsilon0-DP randomiser, certified from above."""
-    own, n = positive(epsilon0, "epsilon0"), whole(reports, "reports", least=1)
+    own, n = _private(epsilon0), min(whole(reports, "reports", least=1), _MOST)
     with balls.working(_BITS):
         found = balls.upper(_delta(own, n, not_negative(epsilon, "epsilon")))
     return min(found, Fraction(1))
@@ -46,13 +48,22 @@ def shuffled_epsilon(epsilon0: Number, reports: int, delta: Number) -> Fraction:
     >>> float(shuffled_epsilon(1, 10_000, "1e-6")) < 0.06
     True
     """
-    own, n = positive(epsilon0, "epsilon0"), whole(reports, "reports", least=1)
+    own, n = _private(epsilon0), whole(reports, "reports", least=1)
     allowed = between(delta, "delta", 0, 1, open_low=True, open_high=True)
     low, high = Fraction(0), own
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (low, middle) if shuffled_delta(own, n, middle) <= allowed else (middle, high)
     return high
+
+
+def _private(epsilon0: Number) -> Fraction:
+    own = positive(epsilon0, "epsilon0")
+    if own > 20:
+        raise ArgumentError(
+            "epsilon0 must be at most 20: beyond, shuffling hides next to nothing.", fix="give the price of a report."
+        )
+    return own
 
 
 def _delta(own: Fraction, n: int, epsilon: Fraction) -> arb:

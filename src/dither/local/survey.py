@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
 from dither.exact import balls
@@ -79,9 +80,9 @@ class LocalSurvey:
 
     def report(self, value: Any) -> bytes:
         """Draws a report. Each call spends epsilon; `LocalClient` stores the first report and repeats it."""
-        return self.reports([value])[0].tobytes()
+        return bytes(self.reports([value])[0])
 
-    def reports(self, values: Any) -> Any:
+    def reports(self, values: Any) -> NDArray[np.uint8]:
         """Draws a report for each of many people, as rows of bytes. For simulations."""
         payload = self.randomiser.encode(self.places(values))
         head = np.frombuffer(self.header, dtype=np.uint8)
@@ -204,7 +205,7 @@ def _values(values: Sequence[str | int] | int) -> tuple[str | int, ...]:
         if count > _MOST:
             raise ArgumentError("values must be at most 2^20.", fix="look for the frequent ones: dt.HeavyHitters.")
         return tuple(range(count))
-    listed = items(values, "values", fix=fix)
+    listed: list[Any] = items(values, "values", fix=fix)  # type: ignore[arg-type]
     plain = all(isinstance(each, (str, int)) and not isinstance(each, bool) for each in listed)
     if not plain or not 2 <= len(listed) <= _MOST or len(set(listed)) < len(listed):
         raise ArgumentError("values must be 2 to 2^20 different texts or whole numbers.", fix=fix)
