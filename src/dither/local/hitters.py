@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
 from dither.exact.laws.base import Integers
-from dither.exact.numbers import Number, between, whole
+from dither.exact.numbers import Number, between, items, parse_number, whole
 from dither.exact.samplers import uniform
 from dither.local.aggregator import Aggregator
 from dither.local.survey import LocalSurvey
@@ -76,7 +76,7 @@ class HeavyHitters:
 
     def reports(self, values: Any) -> tuple[Integers, NDArray[np.uint8]]:
         """Draws levels and reports of many people. A value outside the domain counts as the nearest."""
-        given = np.clip(np.asarray(values, dtype=np.int64), 0, (1 << self.bits) - 1)
+        given = _inside(values, (1 << self.bits) - 1)
         levels = uniform.below_each(np.full(len(given), len(self.levels), dtype=np.uint64))
         rows = np.empty((len(given), self.surveys[0].width), dtype=np.uint8)
         for level, bits in enumerate(self.levels):
@@ -110,15 +110,23 @@ class HeavyHitters:
 
     def _desks(self, reports: Any) -> list[Aggregator]:
         desks = [Aggregator(survey) for survey in self.surveys]
-        if isinstance(reports, tuple):
+        if isinstance(reports, tuple) and len(reports) == 2 and all(isinstance(each, np.ndarray) for each in reports):
             levels, rows = reports
             for level, desk in enumerate(desks):
                 desk.add(np.ascontiguousarray(rows[levels == level]))
             return desks
-        for report in reports:
+        for report in items(reports, "reports", fix="give a list of reports."):
             if isinstance(report, bytes) and report and report[0] < len(desks):
                 desks[report[0]].add([report[1:]])
         return desks
+
+
+def _inside(values: Any, most: int) -> Integers:
+    """Reads values as whole numbers from 0 to `most`; what is none counts as 0."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        return np.clip(values, 0, most).astype(np.int64)
+    found = [parse_number(each) for each in items(values, "values", fix="give a list of whole numbers.")]
+    return np.array([0 if each is None else min(max(int(each), 0), most) for each in found], dtype=np.int64)
 
 
 def _estimates(desk: Aggregator, candidates: Integers, sure: float) -> tuple[Any, Any, float]:

@@ -29,14 +29,18 @@ from dither.exact.numbers import Number, between, not_negative, positive, whole
 
 _BITS = 192
 _STEPS = 24  # halvings of the interval of epsilon
+_LEAST = Fraction(1, 1000)  # a smaller price of a report counts as this
 _MOST = 10**6  # reports; more hide no less
 
 
 def shuffled_delta(epsilon0: Number, reports: int, epsilon: Number) -> Fraction:
     """Returns a delta at this epsilon for shuffled reports of an epsilon0-DP randomiser, certified from above."""
     own, n = _private(epsilon0), min(whole(reports, "reports", least=1), _MOST)
+    asked = not_negative(epsilon, "epsilon")
+    if asked >= own:  # one report alone keeps this
+        return Fraction(0)
     with balls.working(_BITS):
-        found = balls.upper(_delta(own, n, not_negative(epsilon, "epsilon")))
+        found = balls.upper(_delta(own, n, asked))
     return min(found, Fraction(1))
 
 
@@ -63,7 +67,7 @@ def _private(epsilon0: Number) -> Fraction:
         raise ArgumentError(
             "epsilon0 must be at most 20: beyond, shuffling hides next to nothing.", fix="give the price of a report."
         )
-    return own
+    return max(own, _LEAST)
 
 
 def _delta(own: Fraction, n: int, epsilon: Fraction) -> arb:

@@ -94,7 +94,8 @@ class LocalSurvey:
             return _ends(values, *self.bounds)
         if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and self.values == tuple(range(self.size)):
             return np.clip(values, 0, self.size - 1).astype(np.int64)
-        return np.array([self._place(each) for each in values], dtype=np.int64)
+        listed = items(values, "values", fix="give a list of values, one for each person.")
+        return np.array([self._place(each) for each in listed], dtype=np.int64)
 
     def _place(self, value: Any) -> int:
         try:
@@ -223,6 +224,6 @@ def _ends(values: Any, low: Fraction, high: Fraction) -> Integers:
             share = (values.astype(np.float64) - float(low)) / float(high - low)
         share = np.clip(np.nan_to_num(share, nan=0.0), 0.0, 1.0)
         return flips_each((share * _CELLS).astype(np.uint64))
-    shares = [parse_number(each) for each in values]
+    shares = [parse_number(each) for each in items(values, "values", fix="give a list of numbers, one for each person.")]
     cells = [0 if x is None else int(min(max((x - low) / (high - low), Fraction(0)), Fraction(1)) * _CELLS) for x in shares]
     return flips_each(np.array(cells, dtype=np.uint64))
