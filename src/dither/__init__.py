@@ -29,6 +29,11 @@ if TYPE_CHECKING:
         QueryError,
     )
     from dither.ledger.receipts import Receipt
+    from dither.local.aggregator import Aggregator
+    from dither.local.client import LocalClient
+    from dither.local.hitters import HeavyHitters
+    from dither.local.shuffle import shuffled_delta, shuffled_epsilon
+    from dither.local.survey import LocalSurvey
     from dither.mechanisms import (
         L1,
         L2,
@@ -88,6 +93,7 @@ __all__ = [
     "ZCDP",
     "Adaptive",
     "AddRemove",
+    "Aggregator",
     "Approx",
     "ApproxFilter",
     "ArgumentError",
@@ -105,9 +111,12 @@ __all__ = [
     "Gaussian",
     "Geometric",
     "Group",
+    "HeavyHitters",
     "Laplace",
     "LedgerError",
+    "LocalClient",
     "LocalMap",
+    "LocalSurvey",
     "MetricExponential",
     "MetricGrid",
     "NoisyMax",
@@ -155,6 +164,8 @@ __all__ = [
     "quantile",
     "records",
     "sensitivity",
+    "shuffled_delta",
+    "shuffled_epsilon",
     "spaces",
     "stddev",
     "sum_",
@@ -207,7 +218,14 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "dither.metric.maps": ("LocalMap",),
     "dither.metric.plane": ("PlanarLaplace",),
     "dither.metric.price": ("PerDistance",),
-    "dither.privacy": ("guarantees", "parts", "sensitivity"),
+    "dither.local.aggregator": ("Aggregator",),
+    "dither.local.client": ("LocalClient",),
+    "dither.local.hitters": ("HeavyHitters",),
+    "dither.local.shuffle": (
+        "shuffled_delta",
+        "shuffled_epsilon",
+    ),
+    "dither.local.survey": ("LocalSurvey",),
     "dither.privacy.composition": ("parallel", "postprocess"),
     "dither.privacy.filters": ("ApproxFilter", "Odometer", "PureFilter", "ZCDPFilter"),
     "dither.privacy.losses": ("ZCDP", "Approx", "Curve", "Pure", "total"),

@@ -486,4 +486,20 @@ def plane_picture(
     return _save(figure, path)
 
 
+def shares_picture(
+    names: Sequence[str], shares: Sequence[float], margins: Sequence[float], title: str, path: str | PathLike[str]
+) -> Path:
+    """Draws estimated shares of values with their margins, at most sixty of them."""
+    shown = min(len(names), _ROWS)
+    figure = _figure(7, 1.2 + 0.22 * shown)
+    panel = figure.subplots()
+    places = np.arange(shown)
+    panel.errorbar(shares[:shown], places, xerr=margins[:shown], fmt="o", ms=4, color=_BLUE, ecolor=_GREY, elinewidth=1)
+    panel.axvline(0, color=_GREY, lw=0.8)
+    panel.set_yticks(places, names[:shown])
+    panel.invert_yaxis()
+    _dress(panel, title, "share", "")
+    return _save(figure, path)
+
+
 _RELATIONS = {"add-remove": "added or removed", "replace": "replaced"}

@@ -32,6 +32,7 @@ WEIGHTS = {
     "margins around several results": 1,
     "bundles of a list": 1,
     "planar laplace": 1,
+    "local reports": 2,
     "other": 4,
 }
 

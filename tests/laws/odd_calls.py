@@ -238,6 +238,34 @@ def places() -> Iterator[Right]:
     yield Right("LocalMap.degrees", centre.degrees, {"places": (1, 2)})
 
 
+def local() -> Iterator[Right]:
+    yield Right("LocalSurvey.choice", dt.LocalSurvey.choice, {"name": "x", "values": ["a", "b"], "epsilon": 1, "kind": "unary"})
+    yield Right("LocalSurvey.number", dt.LocalSurvey.number, {"name": "x", "low": 0, "high": 9, "epsilon": 1})
+    survey, age = dt.LocalSurvey.choice("x", ["a", "b"], epsilon=1), dt.LocalSurvey.number("x", 0, 9, epsilon=1)
+    yield Right("LocalSurvey.from_json", dt.LocalSurvey.from_json, {"text": survey.to_json()})
+    yield Right("LocalSurvey.report", survey.report, {"value": "a"})
+    yield Right("LocalSurvey.report(number)", age.report, {"value": 3})
+    yield Right("LocalSurvey.reports", survey.reports, {"values": ["a", "b"]})
+    yield Right("LocalSurvey.reports(number)", age.reports, {"values": [1, 2]})
+    yield Right("LocalClient", dt.LocalClient, {"survey": survey, "memory": None})
+    yield Right(
+        "LocalClient.report",
+        lambda value, fresh: dt.LocalClient(survey).report(value, fresh=fresh),
+        {"value": "a", "fresh": True},
+    )
+    yield Right("Aggregator", dt.Aggregator, {"survey": survey})
+    desk = dt.Aggregator(survey)
+    yield Right("Aggregator.add", desk.add, {"reports": [survey.report("a")]})
+    yield Right("Aggregator.estimate", desk.estimate, {"confidence": "0.9"})
+    yield Right("HeavyHitters", dt.HeavyHitters, {"name": "x", "bits": 12, "epsilon": 1})
+    words = dt.HeavyHitters("x", bits=9, epsilon=1)
+    yield Right("HeavyHitters.report", words.report, {"value": 5})
+    reports = [words.report(5)]
+    yield Right("HeavyHitters.find", words.find, {"reports": reports, "most": 2, "confidence": "0.9"})
+    yield Right("shuffled_delta", dt.shuffled_delta, {"epsilon0": 1, "reports": 9, "epsilon": "0.1"})
+    yield Right("shuffled_epsilon", dt.shuffled_epsilon, {"epsilon0": 1, "reports": 9, "delta": "0.1"})
+
+
 def losses() -> Iterator[Right]:
     yield Right("Pure", dt.Pure, {"epsilon": 1, "rho": "0.1"})
     yield Right("Approx", dt.Approx, {"epsilon": 1, "delta": "1e-6"})

@@ -25,6 +25,7 @@ EVERY = [
     *odd_calls.streams(),
     *odd_calls.traces(),
     *odd_calls.places(),
+    *odd_calls.local(),
     *odd_questions.questions(),
 ]
 NEEDS_NOTHING = {"AddRemove", "Odometer", "count_units", "guarantees", "leakage", "parts", "sensitivity", "Curator", "Receipt"}

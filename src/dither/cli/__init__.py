@@ -10,6 +10,7 @@
     history     history                  who asked what
     audit       audit                    checks a privacy claim
     explain     explain, demo            what an epsilon means; a tour on made-up data
+    local       local simulate           a survey without a trusted curator
     output      output files and formats
     screen      text, tables and bars on stdout and stderr
 
@@ -19,11 +20,11 @@ when it runs, because `dither --help` must not wait for a database.
 
 from __future__ import annotations
 
-from dither.cli import ask, audit, catalog, explain, history, ledger, stream
+from dither.cli import ask, audit, catalog, explain, history, ledger, local, stream
 from dither.cli.app import app, handle_signals
 from dither.cli.screen import replace_closed_streams, set_utf8
 
-__all__ = ["app", "ask", "audit", "catalog", "explain", "history", "ledger", "main", "stream"]
+__all__ = ["app", "ask", "audit", "catalog", "explain", "history", "ledger", "local", "main", "stream"]
 
 
 def main() -> None:
