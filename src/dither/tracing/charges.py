@@ -31,7 +31,7 @@ from dither.mechanisms import Exponential, Gaussian, Geometric, Laplace, NoisyMa
 from dither.mechanisms.base import Mechanism
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate
 from dither.privacy.filters import ApproxFilter, Filter, PureFilter, ZCDPFilter
-from dither.privacy.losses import ZCDP, Approx, Curve, Loss, Pure
+from dither.privacy.losses import ZCDP, Curve, Loss, Pure
 from dither.privacy.parts.base import MOST
 from dither.tracing.influence import LIMIT, Load, Wide
 from dither.tracing.refusals import Place, place
@@ -141,7 +141,7 @@ class Charges:
         self._records, self._limit = records, limit
         self._kinds: dict[tuple[Fraction | None, Fraction], _Kind] = {}
         self._before = (Fraction(0), Fraction(0))
-        self.promised = None if limit is None else _whole_limit(limit)
+        self.promised = None if limit is None else limit.left  # the most that the run can cost
 
     def charge(self, one: Loss, load: Load, place: Place) -> None:
         """Adds what a release costs each record, where a move of one step costs `one`. Refuses what exceeds the limit."""
@@ -208,10 +208,3 @@ def _largest(weighted: list[tuple[Fraction, Wide, int]]) -> Fraction:
     fits = sum(by * bound for by, _, bound in whole) <= LIMIT
     total = sum(by * np.cumsum(sums if fits else sums.astype(object)) for by, sums, _ in whole)
     return Fraction(int(np.max(total)), common)
-
-
-def _whole_limit(limit: Filter) -> Loss:
-    """Returns what is left of the filter when the run begins: the most that the run can cost."""
-    if isinstance(limit, PureFilter):
-        return Pure(limit.left)
-    return ZCDP(limit.left) if isinstance(limit, ZCDPFilter) else Approx(*limit.left)  # type: ignore[attr-defined]
