@@ -143,7 +143,7 @@ def test_randomized_response_is_counted_and_about_a_replaced_value() -> None:
         PoissonSampledDpEvent(0.5, RandomizedResponseDpEvent(0.5, 3)),
         SampledWithoutReplacementDpEvent(100, 10, GaussianDpEvent(1)),
         SelfComposedDpEvent(GaussianDpEvent(1), -1),
-        ComposedDpEvent([object()]),
+        ComposedDpEvent(["no event"]),
         "an event",
         None,
     ],
