@@ -29,6 +29,7 @@ PAGES = {  # with their lines of Python, at least
     "docs/running-sums.md": 30,
     "docs/audit-your-code.md": 5,
     "docs/places.md": 12,
+    "docs/local.md": 10,
 }
 
 
