@@ -105,3 +105,20 @@ def test_cells_outside_count_as_the_nearest() -> None:
 def test_odd_arguments_are_refused_in_words(call: Any) -> None:
     with pytest.raises(dt.DitherError):
         call()
+
+
+FINE = {(0, 1): 1 + Fraction(1, 2**40), (1, 2): 1 + Fraction(1, 2**41)}
+
+
+@pytest.mark.parametrize(("far", "kept"), [(Fraction(2), True), (2 + Fraction(1, 2**39), False), (Fraction(30), False)])
+def test_the_triangle_inequality_is_checked_in_whole_numbers_of_any_size(far: Fraction, kept: bool) -> None:
+    """Denominators whose product exceeds 64 bits. Taken in 64 bits they wrap to 0, and any distance would pass."""
+
+    def distance(x: int, y: int) -> Fraction:
+        return Fraction(0) if x == y else {**FINE, (0, 2): far + Fraction(1, 2**42)}[min(x, y), max(x, y)]
+
+    if kept:
+        assert MetricExponential([0, 1, 2], distance, epsilon=1).verify_pairs([(0, 1), (0, 2), (1, 2)]).holds
+    else:
+        with pytest.raises(dt.DitherError, match="triangle"):
+            MetricExponential([0, 1, 2], distance, epsilon=1)

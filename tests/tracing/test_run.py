@@ -19,6 +19,13 @@ TENTH = dt.Geometric(epsilon="1/10", sensitivity=1)
 
 # --- branches on noise ------------------------------------------------------------------------------------------
 
+
+def _in_a_box(value: Any) -> Any:
+    box = np.empty(1, dtype=object)
+    box[0] = value
+    return box
+
+
 BRANCHES = {
     "if": lambda x: 1 if x.sum().release(ONE) > 0 else 2,
     "int": lambda x: [0] * abs(int(x.sum().release(ONE))),
@@ -31,6 +38,8 @@ BRANCHES = {
     "bounds": lambda x: x.clip(0, x.sum().release(ONE) ** 2).sum().release(ONE),
     "label": lambda x: x.release(dt.Exponential(epsilon=1, sensitivity=1, candidates=("a", "b", "c"))),
     "mask": lambda x: x.release(ONE)[x.release(ONE) > 0],
+    "values": lambda x: 1 if x.sum().release(ONE).values > 0 else 2,
+    "objects": lambda x: len(x.sum().release(ONE) * _in_a_box(x[0])),
 }
 
 

@@ -12,6 +12,7 @@ Reference: McSherry and Talwar, FOCS 2007, with the score -d; Chatzikokolakis, A
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -317,7 +318,5 @@ def _check_metric(table: tuple[tuple[Fraction, ...], ...], rooted: bool) -> None
 
 def _scaled(table: tuple[tuple[Fraction, ...], ...]) -> Any:
     """Returns the distances as whole numbers of any size, in one common unit."""
-    unit = 1
-    for far in {far.denominator for row in table for far in row}:
-        unit = unit * far // np.gcd(unit, far) if unit < 2**62 and far < 2**62 else unit * far
+    unit = math.lcm(*{far.denominator for row in table for far in row})
     return np.array([[int(far * unit) for far in row] for row in table], dtype=object)

@@ -44,9 +44,9 @@ class Declared(NamedTuple):
 class Noisy(NDArrayOperatorsMixin):
     """A noisy number or array. `terms`: how many releases it adds up, at most."""
 
-    values: NDArray[Any]
+    _values: NDArray[Any]
     run: Watching
-    declared: Declared | None = None
+    _declared: Declared | None = None
     terms: int = 1
 
     def _wrapped(self, values: Any, terms: int = 1) -> Noisy:
@@ -58,7 +58,9 @@ class Noisy(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if options.get("out") is not None:
             return NotImplemented  # noisy values do not change in place
-        plain = [each.values if isinstance(each, Noisy) else each for each in inputs]
+        if any(getattr(each, "dtype", None) == object for each in inputs):
+            self.run.left("a noisy value was combined with objects")
+        plain = [each._values if isinstance(each, Noisy) else each for each in inputs]
         try:
             with np.errstate(all="ignore"):
                 result = getattr(ufunc, method)(*plain, **options)
@@ -70,15 +72,15 @@ class Noisy(NDArrayOperatorsMixin):
         return tuple(map(self._wrapped, result)) if isinstance(result, tuple) else self._wrapped(result, terms)
 
     def __getitem__(self, key: Any) -> Noisy:
-        return self._wrapped(self.values[key], self.terms)
+        return self._wrapped(self._values[key], self.terms)
 
     def sum(self) -> Noisy:
         """Returns the sum of all numbers."""
-        return self._wrapped(self.values.sum(), self.values.size * self.terms)
+        return self._wrapped(self._values.sum(), self._values.size * self.terms)
 
     def cumsum(self) -> Noisy:
         """Returns the sums of the first number, the first two, and so on."""
-        return self._wrapped(np.cumsum(self.values), self.values.size * self.terms)
+        return self._wrapped(np.cumsum(self._values), self._values.size * self.terms)
 
     def clip(self, low: Number, high: Number, step: Number) -> Noisy:
         """Rounds to multiples of a step within public bounds, which then stand for the values in the price."""
@@ -86,25 +88,30 @@ class Noisy(NDArrayOperatorsMixin):
         bottom, top = -(-rational(low, "low") // grid), rational(high, "high") // grid
         if bottom > top:
             raise ArgumentError("low must not be above high, with a multiple of step between them.", fix="give low and high.")
-        whole = np.clip(np.asarray(base.steps(np.atleast_1d(self.values), grid), dtype=np.int64), bottom, top)
-        values = (whole * float(grid)).reshape(self.values.shape)
+        whole = np.clip(np.asarray(base.steps(np.atleast_1d(self._values), grid), dtype=np.int64), bottom, top)
+        values = (whole * float(grid)).reshape(self._values.shape)
         return Noisy(values, self.run, Declared(whole, int(bottom), int(top), grid))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.values.shape
+        return self._values.shape
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self._values)
 
     def __iter__(self) -> Iterator[Noisy]:
-        return iter([self[place] for place in range(len(self.values))])
+        return iter([self[place] for place in range(len(self._values))])
 
     # --- leaving ----------------------------------------------------------------------------------------------------
 
     def _left(self, what: str) -> Any:
         self.run.left(f"a noisy value became {what}")
-        return self.values
+        return self._values
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The plain numbers. The program may branch on them, so this is noted."""
+        return self._left("a plain array")  # type: ignore[no-any-return]
 
     def __bool__(self) -> bool:
         return bool(self._left("a condition"))
@@ -128,10 +135,21 @@ class Noisy(NDArrayOperatorsMixin):
         return hash(self._left("a key").tobytes())
 
 
+def numbers_of(value: Noisy) -> NDArray[Any]:
+    """Returns the plain numbers, for the other files of this package: what they do with them they note themselves."""
+    return value._values
+
+
+def declared_of(value: Noisy) -> Declared | None:
+    """Returns the declared bounds, for the other files of this package."""
+    return value._declared
+
+
 def plain(result: Any) -> Any:
     """Returns what a program returned with noisy values as plain numbers and arrays, also within lists, tuples and dicts."""
     if isinstance(result, Noisy):
-        return result.values.item() if result.values.ndim == 0 else result.values
+        found = result._values
+        return found.item() if found.ndim == 0 else found
     if isinstance(result, dict):
         return {key: plain(value) for key, value in result.items()}
     if type(result) in (list, tuple):

@@ -16,7 +16,7 @@ from dither.mechanisms.base import Mechanism
 from dither.tracing import bounded
 from dither.tracing.bounded import Bounded
 from dither.tracing.influence import LIMIT, too_large
-from dither.tracing.noisy import Noisy
+from dither.tracing.noisy import Noisy, declared_of, numbers_of
 from dither.tracing.refusals import Secret, refused
 
 
@@ -123,7 +123,7 @@ class Private(Secret):
     def _public(self, end: Any) -> Any:
         if isinstance(end, Noisy):
             self.run.left("bounds were chosen by a noisy value")
-            return rational(end.values.item(), "a bound")
+            return rational(numbers_of(end).item(), "a bound")
         return end
 
     def floor(self, step: Number) -> Private:
@@ -240,12 +240,13 @@ def as_private(run: Running, other: Any) -> Private | None:
 
 
 def _from_noisy(run: Running, value: Noisy) -> Private | None:
-    if value.declared is not None:
-        whole, low, high, step = value.declared
+    values, bounds = numbers_of(value), declared_of(value)
+    if bounds is not None:
+        whole, low, high, step = bounds
         ends = (np.full(len(whole), end, dtype=np.int64) for end in (low, high))
-        return Private(run, bounded.constant(whole, step, run.records, *ends), scalar=value.values.ndim == 0)
+        return Private(run, bounded.constant(whole, step, run.records, *ends), scalar=values.ndim == 0)
     run.left("a noisy value without declared bounds was combined with a private one")
-    return as_private(run, value.values.item() if value.values.ndim == 0 else value.values)
+    return as_private(run, values.item() if values.ndim == 0 else values)
 
 
 def _from_array(run: Running, other: Any) -> Private | None:
