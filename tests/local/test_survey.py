@@ -114,6 +114,36 @@ def test_that_new_reports_would_tell_the_value() -> None:
     assert desk.estimate()["yes"][0] > 0.7
 
 
+def test_surveys_that_share_a_memory_keep_each_others_reports(tmp_path: Path) -> None:
+    """Both clients are there before either reports. A lost report would be drawn, and paid for, again."""
+    drinks = dt.LocalSurvey.choice("drinks", ["no", "yes"], epsilon=1)
+    clients = [dt.LocalClient(survey, tmp_path / "memory.json") for survey in (SMOKES, drinks, SMOKES)]
+    first, other, again = [client.report("yes") for client in clients]
+    assert first == again
+    for survey, report in ((SMOKES, first), (drinks, other)):
+        later = dt.LocalClient(survey, tmp_path / "memory.json")
+        assert later.spent() == dt.Pure(1)
+        assert later.report("no") == report
+
+
+def test_a_report_that_cannot_be_stored_is_not_shown(tmp_path: Path) -> None:
+    person = dt.LocalClient(SMOKES, tmp_path / "later" / "memory.json")
+    for _ in range(2):
+        with pytest.raises(dt.DitherError, match="not shown"):
+            person.report("yes")
+    assert person.spent() is None
+    (tmp_path / "later").mkdir()
+    report = person.report("yes")
+    assert dt.LocalClient(SMOKES, tmp_path / "later" / "memory.json").report("no") == report
+
+
+@pytest.mark.parametrize("content", ['{"01": [5]}', '{"01": ["?"]}', "[" * 100_000])
+def test_a_memory_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "memory.json").write_text(content, encoding="utf-8")
+    with pytest.raises(dt.DitherError, match="memory"):
+        dt.LocalClient(SMOKES, tmp_path / "memory.json")
+
+
 def test_a_memory_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "memory.json").write_text("[", encoding="utf-8")
     with pytest.raises(dt.ArgumentError, match="cannot be read"):
@@ -229,3 +259,29 @@ def test_the_command_line() -> None:
 def test_odd_arguments_are_refused_in_words(call: Any) -> None:
     with pytest.raises(dt.DitherError):
         call()
+
+
+ODD = (400, -1, 2**70, 2.5, None, "x", [1], float("nan"), float("inf"), True, np.float32(3), np.array([1, 2]), 10**400)
+
+
+@pytest.mark.parametrize("survey", [*SURVEYS, dt.LocalSurvey.choice("n", 2**20, epsilon=1)], ids=lambda survey: survey.kind)
+def test_no_value_makes_a_report_fail(survey: dt.LocalSurvey) -> None:
+    """An error on one device would tell its value."""
+    for value in ODD:
+        assert len(plain.report_of(survey.to_json(), value)) == len(survey.report(value)) == survey.width
+
+
+def test_what_is_not_listed_counts_as_the_first_everywhere() -> None:
+    sure = dt.LocalSurvey.choice("place", 37, epsilon=20)
+    for value in (37, 400, -1):
+        assert sure.places([value]).tolist() == sure.places(np.array([value])).tolist() == [0]
+        assert plain._place(37, value) == 0
+    number = dt.LocalSurvey.number("age", 0, 120, epsilon=1)
+    for odd in (float("nan"), float("inf"), -float("inf")):
+        assert number.places([odd]).tolist() == number.places(np.array([odd])).tolist() == [0]
+
+
+@pytest.mark.parametrize("bounds", [(0, 10**400), (-(10**200), 0), (0, Fraction(1, 10**200))])
+def test_bounds_that_no_float_holds_are_refused(bounds: tuple[Any, Any]) -> None:
+    with pytest.raises(dt.DitherError, match="1e"):
+        dt.LocalSurvey.number("x", *bounds, epsilon=1)

@@ -3,18 +3,25 @@
 Why repeat: each new report about the same value spends epsilon again, and the average of many reports is the value. A stored
 report spends nothing. If the value changes and a new report is drawn, both are about the same person: their prices add up, and
 whoever sees both learns that something may have changed.
+
+Several surveys may share one memory: the file is read again before a report is drawn, so that no client overwrites another's
+reports. Two processes must not draw at the same moment.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
 from dither.errors import ArgumentError
 from dither.local.survey import LocalSurvey
 from dither.privacy.losses import Pure
+
+Stored = dict[str, list[str]]  # the reports to each survey, by its header
+_GUARD = threading.Lock()  # clients of one process share memories
 
 
 class LocalClient:
@@ -35,18 +42,21 @@ class LocalClient:
             raise ArgumentError("memory must be the path of a file.", fix="give a path, or leave it out.")
         self.survey = survey
         self._path = None if memory is None else Path(memory)
-        self._stored: dict[str, list[str]] = self._read()
+        self._stored: Stored = self._read()
 
     def report(self, value: Any, *, fresh: bool = False) -> bytes:
         """Returns the stored report, or draws one. `fresh` draws a new one and spends epsilon again."""
         if type(fresh) is not bool:
             raise ArgumentError("fresh must be True or False.", fix="leave it out.")
-        drawn = self._stored.setdefault(self._key, [])
-        if fresh or not drawn:
-            report = self.survey.report(value)
-            drawn.append(base64.b64encode(report).decode())
-            self._write()  # before the report is shown: a crash must not lose what was spent
-        return base64.b64decode(drawn[-1])
+        with _GUARD:
+            self._stored = _merged(self._stored, self._read())
+            drawn = self._stored.get(self._key, [])
+            if fresh or not drawn:
+                drawn = [*drawn, base64.b64encode(self.survey.report(value)).decode()]
+                stored = {**self._stored, self._key: drawn}
+                self._write(stored)  # before the report is shown: a crash must not lose what was spent
+                self._stored = stored
+            return base64.b64decode(drawn[-1])
 
     def spent(self) -> Pure | None:
         """Returns what this person's reports to this survey cost together; None before the first."""
@@ -57,23 +67,36 @@ class LocalClient:
     def _key(self) -> str:
         return self.survey.header.hex()
 
-    def _read(self) -> dict[str, list[str]]:
+    def _read(self) -> Stored:
         if self._path is None or not self._path.exists():
             return {}
         try:
             found = json.loads(self._path.read_text(encoding="utf-8"))
             if not isinstance(found, dict) or not all(isinstance(each, list) for each in found.values()):
                 raise ValueError
+            for report in (report for each in found.values() for report in each):
+                base64.b64decode(report, validate=True)
             return found
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise ArgumentError(
                 f"The memory of this client cannot be read ({type(error).__name__}).",
                 fix="restore the file: without it reports would be drawn, and paid for, again.",
             ) from None
 
-    def _write(self) -> None:
+    def _write(self, stored: Stored) -> None:
         if self._path is None:
             return
         draft = self._path.with_name(self._path.name + ".new")
-        draft.write_text(json.dumps(self._stored), encoding="utf-8")
-        draft.replace(self._path)
+        try:
+            draft.write_text(json.dumps(stored), encoding="utf-8")
+            draft.replace(self._path)
+        except OSError as error:
+            raise ArgumentError(
+                f"The memory of this client cannot be written ({type(error).__name__}), so the report is not shown.",
+                fix="name a file that can be written.",
+            ) from None
+
+
+def _merged(own: Stored, found: Stored) -> Stored:
+    """Returns the reports of both, the longer list for each survey: reports are only added."""
+    return {key: max(own.get(key, []), found.get(key, []), key=len) for key in {**own, **found}}

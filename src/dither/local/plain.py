@@ -30,7 +30,8 @@ def report_of(survey: str, value: Any) -> bytes:
     epsilon, kind = Fraction(given["epsilon"]), given["kind"]
     if kind == "number":
         low, high = (Fraction(end) for end in given["bounds"])
-        share = min(max((Fraction(value) - low) / (high - low), Fraction(0)), Fraction(1))
+        exact = _number(value)
+        share = Fraction(0) if exact is None else min(max((exact - low) / (high - low), Fraction(0)), Fraction(1))
         bit = int(_flip(int(share * WHOLE)))
         return head + _respond(bit, 2, epsilon).to_bytes(1, "little")
     values = given["values"]
@@ -42,9 +43,20 @@ def report_of(survey: str, value: Any) -> bytes:
 
 
 def _place(values: Any, value: Any) -> int:
-    if isinstance(values, int):
-        return min(max(int(value), 0), values - 1)
-    return values.index(value) if value in values else 0
+    """Returns the place of a value. One that is not listed counts as the first: no value makes a report fail."""
+    try:
+        listed = range(values) if isinstance(values, int) else values
+        return int(listed.index(value))
+    except (ValueError, TypeError):
+        return 0
+
+
+def _number(value: Any) -> Fraction | None:
+    """Returns a finite number, or None."""
+    try:
+        return None if isinstance(value, bool) else Fraction(value if isinstance(value, int) else str(float(value)))
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 @cache

@@ -30,6 +30,7 @@ HEADER = 5  # the version, and four bytes of the digest
 _MOST = 1 << 20  # values that are estimated one by one
 _MOST_BITS = 1 << 16  # values of a report with a bit for each
 _CELLS = 1 << 32  # steps between the bounds of a number
+_WIDEST = Fraction(10**100)  # bounds of a number: estimates are floats
 _LEAST_EPSILON, _MOST_EPSILON = Fraction(1, 1000), Fraction(20)
 
 
@@ -76,6 +77,8 @@ class LocalSurvey:
         ends = rational(low, "low"), rational(high, "high")
         if ends[0] >= ends[1]:
             raise ArgumentError("low must be below high, and it is not.", fix="give two bounds, such as 0 and 120.")
+        if max(map(abs, ends)) > _WIDEST or ends[1] - ends[0] < 1 / _WIDEST:
+            raise ArgumentError("low and high must be at most 1e100, and 1e-100 apart.", fix="choose another unit.")
         return cls(_name(name), "number", _price(epsilon), bounds=ends)
 
     def report(self, value: Any) -> bytes:
@@ -93,7 +96,7 @@ class LocalSurvey:
         if self.bounds is not None:
             return _ends(values, *self.bounds)
         if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and self.values == tuple(range(self.size)):
-            return np.clip(values, 0, self.size - 1).astype(np.int64)
+            return np.where((values >= 0) & (values < self.size), values, 0).astype(np.int64)
         listed = items(values, "values", fix="give a list of values, one for each person.")
         return np.array([self._place(each) for each in listed], dtype=np.int64)
 
@@ -222,7 +225,7 @@ def _ends(values: Any, low: Fraction, high: Fraction) -> Integers:
     if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
         with np.errstate(invalid="ignore", over="ignore"):
             share = (values.astype(np.float64) - float(low)) / float(high - low)
-        share = np.clip(np.nan_to_num(share, nan=0.0), 0.0, 1.0)
+        share = np.clip(np.where(np.isfinite(values), np.nan_to_num(share, nan=0.0), 0.0), 0.0, 1.0)
         return flips_each((share * _CELLS).astype(np.uint64))
     shares = [parse_number(each) for each in items(values, "values", fix="give a list of numbers, one for each person.")]
     cells = [0 if x is None else int(min(max((x - low) / (high - low), Fraction(0)), Fraction(1)) * _CELLS) for x in shares]

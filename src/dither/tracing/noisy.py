@@ -58,7 +58,7 @@ class Noisy(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if options.get("out") is not None:
             return NotImplemented  # noisy values do not change in place
-        if any(getattr(each, "dtype", None) == object for each in inputs):
+        if any(getattr(each, "dtype", None) == np.object_ for each in inputs):
             self.run.left("a noisy value was combined with objects")
         plain = [each._values if isinstance(each, Noisy) else each for each in inputs]
         try:
