@@ -285,3 +285,19 @@ def test_what_is_not_listed_counts_as_the_first_everywhere() -> None:
 def test_bounds_that_no_float_holds_are_refused(bounds: tuple[Any, Any]) -> None:
     with pytest.raises(dt.DitherError, match="1e"):
         dt.LocalSurvey.number("x", *bounds, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: SMOKES.reports(np.zeros((2, 2), dtype=np.int64)),
+        lambda: dt.LocalSurvey.choice("place", 37, epsilon=1).reports(np.zeros((2, 2), dtype=np.int64)),
+        lambda: dt.LocalSurvey.number("age", 0, 120, epsilon=1).reports(np.zeros((2, 2))),
+        lambda: dt.HeavyHitters("w", bits=16, epsilon=4).find((np.zeros(3), np.zeros((2, 8), dtype=np.uint8))),
+        lambda: dt.HeavyHitters("w", bits=16, epsilon=4).find((np.zeros((3, 1)), np.zeros((3, 8), dtype=np.uint8))),
+    ],
+)
+def test_arrays_of_another_shape_are_refused(call: Any) -> None:
+    """Coins that people share would tell more than the price."""
+    with pytest.raises(dt.DitherError):
+        call()

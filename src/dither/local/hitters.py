@@ -112,6 +112,8 @@ class HeavyHitters:
         desks = [Aggregator(survey) for survey in self.surveys]
         if isinstance(reports, tuple) and len(reports) == 2 and all(isinstance(each, np.ndarray) for each in reports):
             levels, rows = reports
+            if levels.ndim != 1 or levels.shape != rows.shape[:1]:
+                raise ArgumentError("There must be a level for each report.", fix="give what reports returned.")
             for level, desk in enumerate(desks):
                 desk.add(np.ascontiguousarray(rows[levels == level]))
             return desks
@@ -123,7 +125,7 @@ class HeavyHitters:
 
 def _inside(values: Any, most: int) -> Integers:
     """Reads values as whole numbers from 0 to `most`; what is none counts as 0."""
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.ndim == 1:
         return np.clip(values, 0, most).astype(np.int64)
     found = [parse_number(each) for each in items(values, "values", fix="give a list of whole numbers.")]
     return np.array([0 if each is None else min(max(int(each), 0), most) for each in found], dtype=np.int64)

@@ -93,6 +93,8 @@ class LocalSurvey:
 
     def places(self, values: Any) -> Integers:
         """Returns values as the randomiser takes them. A value that is not listed counts as the first."""
+        if isinstance(values, np.ndarray) and values.ndim != 1:
+            raise ArgumentError(f"values must have one axis, and they have {values.ndim}.", fix="give one value per person.")
         if self.bounds is not None:
             return _ends(values, *self.bounds)
         if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and self.values == tuple(range(self.size)):
