@@ -20,6 +20,7 @@ from dither.exact.laws.base import Law
 from dither.exact.laws.coins import Coin, Flat
 from dither.exact.laws.geometric import Cut
 from dither.exact.laws.joint import Branching, Product, number, values
+from dither.privacy.hockey import hockey_stick
 from laws.exactly import BITS, Claim, total, worst_ratio
 
 
@@ -234,3 +235,32 @@ def test_mechanisms_of_data_are_composed_over_the_same_data() -> None:
     assert len(both.release((0, 1))) == 2
     with pytest.raises(ArgumentError, match="no record"):
         both.record()
+
+
+COUNT = dt.Geometric(epsilon=1, sensitivity=1)
+BY_COINS, TWO_OF_FOUR = COUNT.sampled("9/10"), COUNT.sampled("1/2", neighbours=dt.Replace(4))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: dt.Compose(BY_COINS, TWO_OF_FOUR),
+        lambda: dt.Compose(dt.Compose(BY_COINS, COUNT.sampled("1/2")), dt.Oblivious(lambda x: x, TWO_OF_FOUR, (0, 0, 0, 0))),
+        lambda: dt.Adaptive(BY_COINS, lambda answer: TWO_OF_FOUR, second=TWO_OF_FOUR.loss()).release((1, 0, 1, 1)),
+    ],
+)
+def test_prices_for_different_neighbours_do_not_add_up(call: Any) -> None:
+    with pytest.raises(ArgumentError, match="neighbours"):
+        call()
+
+
+def test_that_their_sum_would_be_broken() -> None:
+    """The price of coins is for a unit added or removed. A replaced one moves them alone by more than both prices."""
+    one, two = (BY_COINS.law(x) for x in ((1, 0, 0, 0), (-1, 0, 0, 0)))
+    assert hockey_stick(one, two, BY_COINS.loss().epsilon() + TWO_OF_FOUR.loss().epsilon()).low > 0
+
+
+def test_parts_for_the_same_neighbours_add_up() -> None:
+    assert dt.Compose(BY_COINS, COUNT.sampled("1/2"), COUNT).loss() == dt.total(
+        [BY_COINS.loss(), COUNT.sampled("1/2").loss(), COUNT.loss()]
+    )

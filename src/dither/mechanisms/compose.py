@@ -33,6 +33,7 @@ from dither.mechanisms.randomized_response import RandomizedResponse
 from dither.mechanisms.truncated import TruncatedGeometric
 from dither.privacy.composition import Releasing, largest
 from dither.privacy.losses import ZCDP, Curve, Loss, total
+from dither.privacy.neighbours import Neighbours
 
 _MOST_PARTS = 1000
 
@@ -44,6 +45,25 @@ def check_releasing(mechanism: Any, name: str = "mechanism") -> Any:
         what = f"{name} must be a mechanism, and it is a {type(mechanism).__name__}."
         raise ArgumentError(what, fix=Fix("pass one, such as {call}.", call=Python("Geometric(epsilon=1, sensitivity=1)")))
     return mechanism
+
+
+def relations(mechanism: Any) -> frozenset[Neighbours]:
+    """Returns the relations that a mechanism, or one inside it, states its price for; none if it fits any."""
+    own = getattr(mechanism, "neighbours", None)
+    inside = mechanism.parts if isinstance(mechanism, Compose) else (getattr(mechanism, "mechanism", None),)
+    found = frozenset([own] if isinstance(own, Neighbours) else [])
+    inside = (mechanism.first,) if isinstance(mechanism, Adaptive) else inside
+    return found.union(*(relations(each) for each in inside if each is not None))
+
+
+def check_same_relation(*mechanisms: Any) -> None:
+    """Refuses mechanisms whose prices are for different neighbours: their sum would be a price for neither."""
+    if len(frozenset[Neighbours]().union(*map(relations, mechanisms))) > 1:
+        raise ArgumentError(
+            "Prices for different neighbours do not add up: one part is for units added or removed, another for one replaced, "
+            "or for another number of units.",
+            fix="sample all parts for the same neighbours.",
+        )
 
 
 @dataclass(frozen=True)
@@ -68,6 +88,7 @@ class Compose(Mechanism):
             what = f"Compose takes 1 to {_MOST_PARTS} mechanisms, and it was given {len(listed)}."
             raise ArgumentError(what, fix="for the price of many releases use loss().repeat(n) or curve().repeat(n).")
         object.__setattr__(self, "parts", tuple(check_releasing(part) for part in listed))
+        check_same_relation(*self.parts)
 
     @classmethod
     def repeat(cls, mechanism: Any, n: int) -> Compose:
@@ -168,7 +189,9 @@ class Adaptive:
         return largest([self._choice(self.first.outcome(k)).loss() for k in range(first, last + 1)])
 
     def _choice(self, answer: Any) -> Any:
-        return check_releasing(self.choose(answer), "the choice")
+        then = check_releasing(self.choose(answer), "the choice")
+        check_same_relation(self.first, then)
+        return then
 
     def chosen(self, answer: Any) -> Any:
         """Returns the mechanism that follows this answer. Refuses one that costs more than `dearest`."""
