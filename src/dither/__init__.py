@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         PriceError,
         QueryError,
     )
+    from dither.graphs.graph import Graph
     from dither.ledger.receipts import Receipt
     from dither.mechanisms import (
         L1,
@@ -88,6 +89,7 @@ __all__ = [
     "Exponential",
     "Gaussian",
     "Geometric",
+    "Graph",
     "Group",
     "Laplace",
     "LedgerError",
@@ -149,6 +151,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "PriceError",
         "QueryError",
     ),
+    "dither.graphs.graph": ("Graph",),
     "dither.ledger.receipts": ("Receipt",),
     "dither.mechanisms": (
         "L1",

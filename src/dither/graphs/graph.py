@@ -1,0 +1,131 @@
+"""A graph and the questions that can be asked about it, at a price.
+
+*Edge privacy* (`unit="edge"`): neighbours have the same nodes and differ by one edge, so the list of nodes is public. It hides
+whether two nodes are connected. Whoever has d edges is protected only at d times the price.
+
+*Node privacy* (`unit="node"`): neighbours differ by one node with all its edges, so who is in the graph is private, too. An
+answer that is epsilon-private for nodes is 2 epsilon-private for edges: remove one end of the edge with all its edges, and add
+it again without that one edge. If a node's edges may be changed in one step ("rewired"), it is epsilon-private for edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dither.errors import ArgumentError, Fix, Python
+from dither.exact.numbers import Number, one_of, whole
+from dither.graphs import counts
+from dither.graphs.answer import Each, GraphAnswer, Together
+from dither.graphs.reading import Content, read
+from dither.mechanisms.geometric import Geometric
+
+
+class Graph:
+    """A private graph: edges between nodes, without directions, loops or repeats.
+
+    `edges`: a list of pairs, an array of two columns, a matrix of scipy.sparse or a graph of networkx. `nodes`: the labels of
+    all nodes, or their number for 0, 1, …; matrices and networkx bring their own. `unit`: what is protected, "edge" or "node".
+    Edges with an end that is not a node do not count: see reading.py for what else edges mean.
+
+    >>> friends = Graph([("ann", "bob"), ("bob", "eve")], nodes=["ann", "bob", "eve", "joe"])
+    >>> friends, friends.edge_count(epsilon=1).margin()
+    (Graph(4 nodes, unit='edge'), 3)
+    """
+
+    def __init__(self, edges: Any, nodes: Any = None, *, unit: str = "edge") -> None:
+        self.unit = one_of(unit, "unit", "edge", "node")
+        self._content = read(edges, nodes)
+
+    def __repr__(self) -> str:
+        size = f"{self._content.size} nodes, " if self.unit == "edge" else ""  # under node privacy it is private
+        return f"Graph({size}unit={self.unit!r})"
+
+    # --- edges and degrees --------------------------------------------------------------------------------------
+
+    def edge_count(self, *, epsilon: Number) -> GraphAnswer:
+        """Returns the number of edges."""
+        graph = self._for_edges("edge_count")
+        noise = Geometric(epsilon=epsilon, sensitivity=counts.EDGES)
+        return self._answer("edges", noise.release(counts.edge_count(graph)), noise)
+
+    def density(self, *, epsilon: Number) -> GraphAnswer:
+        """Returns the share of all pairs of nodes that are connected: the noisy number of edges divided by a public number."""
+        graph = self._for_edges("density", least=2)
+        noise = Geometric(epsilon=epsilon, sensitivity=counts.EDGES)
+        pair = Fraction(2, graph.size * (graph.size - 1))
+        noisy = noise.release(counts.edge_count(graph))
+        return GraphAnswer(int(noisy) * pair, "density", self.unit, noise.loss(), Each(noise, pair), (noise.record(),))
+
+    def degree_histogram(self, *, epsilon: Number, largest: int | None = None) -> GraphAnswer:
+        """Returns how many nodes have degree 0, 1, …, `largest`; the last number counts all that have more, too."""
+        graph = self._for_edges("degree_histogram", least=1)
+        most = graph.size - 1 if largest is None else min(whole(largest, "largest", least=1), max(1, graph.size - 1))
+        noise = Geometric(epsilon=epsilon, sensitivity=counts.HISTOGRAM)
+        return self._answer("nodes by degree", noise.release(counts.degree_histogram(graph, most)), noise)
+
+    def degree_sequence(self, *, epsilon: Number) -> GraphAnswer:
+        """Returns the degrees of all nodes, smallest first. Putting the noisy list in order is free.
+
+        `margin` holds for all degrees at the same time.
+        """
+        graph = self._for_edges("degree_sequence", least=1)
+        noise = Geometric(epsilon=epsilon, sensitivity=counts.SEQUENCE)
+        noisy = np.asarray(noise.release(counts.degree_sequence(graph)))
+        value = counts.rising(noisy, graph.size - 1)
+        margins = Together(noise, graph.size)
+        return GraphAnswer(value, "degrees in order", self.unit, noise.loss(), margins, (noise.record(),))
+
+    def edges_between(self, groups: Mapping[Any, Hashable], *, epsilon: Number) -> GraphAnswer:
+        """Returns the number of edges for each pair of groups. `groups` is public: the group of every node."""
+        graph = self._for_edges("edges_between", least=1)
+        names, group = _read_groups(groups, graph)
+        noise = Geometric(epsilon=epsilon, sensitivity=counts.GROUPS)
+        noisy = np.asarray(noise.release(counts.edges_by_group(graph, group, len(names))))
+        places = zip(*np.triu_indices(len(names)), strict=True)
+        value = {(names[g], names[h]): int(noisy[place]) for place, (g, h) in enumerate(places)}
+        return GraphAnswer(value, "edges by groups", self.unit, noise.loss(), Each(noise), (noise.record(),))
+
+    # --- shared -------------------------------------------------------------------------------------------------
+
+    def _for_edges(self, name: str, least: int = 0) -> Content:
+        """Returns the content for a question that is private for edges, about at least so many nodes."""
+        if self.unit != "edge":
+            raise ArgumentError(
+                f"{name} is private for one edge, and this graph's unit is a node.",
+                fix=Fix("ask a question for nodes, or make the graph with {unit}.", unit=Python("unit='edge'")),
+            )
+        if self._content.size < least:  # the nodes are public
+            raise ArgumentError(
+                f"{name} needs {least} nodes or more, and there are {self._content.size}.", fix="list all nodes."
+            )
+        return self._content
+
+    def _answer(self, what: str, noisy: Any, noise: Geometric) -> GraphAnswer:
+        return GraphAnswer(noisy, what, self.unit, noise.loss(), Each(noise), (noise.record(),))
+
+
+MOST_GROUPS = 1000
+
+
+def _read_groups(groups: Any, graph: Content) -> tuple[list[Hashable], np.ndarray[Any, np.dtype[np.int64]]]:
+    """Returns the names of the groups, in the order of `groups`, and the group of each node."""
+    if not isinstance(groups, Mapping):
+        raise ArgumentError(
+            f"groups must be a dict from nodes to groups, and it is a {type(groups).__name__}.",
+            fix=Fix("write the group of every node: {call}.", call=Python('{"ann": "north", "bob": "south"}')),
+        )
+    missing = sum(label not in groups for label in graph.labels)
+    if missing:
+        raise ArgumentError(f"groups has no group for {missing} of the nodes.", fix="write the group of every node.")
+    try:
+        names = dict.fromkeys(groups.values())
+    except TypeError:
+        raise ArgumentError("groups must be names, such as texts or numbers.", fix="name each group by a text.") from None
+    if len(names) > MOST_GROUPS:
+        raise ArgumentError(f"There are at most {MOST_GROUPS} groups, and groups has {len(names)}.", fix="merge some groups.")
+    index = {name: place for place, name in enumerate(names)}
+    return list(names), np.array([index[groups[label]] for label in graph.labels], dtype=np.int64)
