@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from dither.errors import ArgumentError, Fix, Python
-from dither.exact.numbers import Number, one_of, whole
-from dither.graphs import counts
-from dither.graphs.answer import Each, GraphAnswer, Together
+from dither.exact.numbers import Number, between, one_of, positive, whole
+from dither.graphs import counts, shape, smooth
+from dither.graphs.answer import Each, GraphAnswer, Together, Unknown
 from dither.graphs.reading import Content, read
 from dither.mechanisms.geometric import Geometric
+from dither.privacy.losses import Pure
 
 
 class Graph:
@@ -89,6 +90,37 @@ class Graph:
         value = {(names[g], names[h]): int(noisy[place]) for place, (g, h) in enumerate(places)}
         return GraphAnswer(value, "edges by groups", self.unit, noise.loss(), Each(noise), (noise.record(),))
 
+    # --- triangles and stars ------------------------------------------------------------------------------------
+
+    def triangles(self, *, epsilon: Number, margin_share: Number | None = None) -> GraphAnswer:
+        """Returns the number of triangles. The noise depends on this graph, and how much there is of it is private.
+
+        `margin_share`: the share of the price that is spent on a margin, such as 1/4. Without it there is no margin.
+        """
+        graph = self._for_edges("triangles", least=3)
+        noise, margin = _divided(epsilon, margin_share)
+        return self._smooth("triangles", shape.triangle_count(graph), smooth.Triangles.of(graph), noise, margin)
+
+    def stars(self, k: int, *, epsilon: Number, margin_share: Number | None = None) -> GraphAnswer:
+        """Returns the number of k-stars: a node with k of its neighbours. With k = 2, the paths of two edges."""
+        edges = whole(k, "k", least=2)
+        if edges > MOST_STAR:
+            raise ArgumentError(f"k must be at most {MOST_STAR}, and it is {edges}.", fix="ask for smaller stars.")
+        graph = self._for_edges("stars", least=edges + 1)
+        noise, margin = _divided(epsilon, margin_share)
+        return self._smooth(f"{edges}-stars", shape.star_count(graph, edges), smooth.Stars.of(graph, edges), noise, margin)
+
+    def _smooth(
+        self, what: str, exact: int, levels: smooth.Levels, noise: smooth.SmoothNoise, margin: Geometric | None
+    ) -> GraphAnswer:
+        bound = noise.bound(levels)
+        value = noise.release(exact, bound)
+        if margin is None:
+            return GraphAnswer(value, what, self.unit, Pure(noise.epsilon), Unknown(), (noise.record(),))
+        margins = smooth.SmoothMargins(noise, int(margin.release(noise.level(bound))), margin)
+        price = Pure(noise.epsilon) + margin.loss()
+        return GraphAnswer(value, what, self.unit, price, margins, (noise.record(), margin.record()))
+
     # --- shared -------------------------------------------------------------------------------------------------
 
     def _for_edges(self, name: str, least: int = 0) -> Content:
@@ -109,6 +141,16 @@ class Graph:
 
 
 MOST_GROUPS = 1000
+MOST_STAR = 8
+
+
+def _divided(epsilon: Number, share: Number | None) -> tuple[smooth.SmoothNoise, Geometric | None]:
+    """Returns the noise of the count, and that of its margin if a share of the price is for it."""
+    price = positive(epsilon, "epsilon")
+    if share is None:
+        return smooth.SmoothNoise.of(price), None
+    part = between(share, "margin_share", 0, 1, open_low=True, open_high=True)
+    return smooth.SmoothNoise.of(price * (1 - part)), Geometric(epsilon=price * part, sensitivity=1)
 
 
 def _read_groups(groups: Any, graph: Content) -> tuple[list[Hashable], np.ndarray[Any, np.dtype[np.int64]]]:
