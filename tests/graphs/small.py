@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -39,14 +39,3 @@ def without(graph: Content, v: int) -> Content:
     kept = graph.ends[(graph.ends != v).all(axis=1)]
     labels = tuple(label for place, label in enumerate(graph.labels) if place != v)
     return Content(labels, simple(kept - (kept > v)))
-
-
-def node_neighbours(n: int) -> Iterator[tuple[Content, Content]]:
-    for graph in all_graphs(n):
-        for v in range(n):
-            yield graph, without(graph, v)
-
-
-def most_by_node(n: int, statistic: Callable[[Content], Any]) -> int:
-    """How far one node with its edges moves a vector of whole numbers, in L1, at most."""
-    return max(int(np.abs(np.asarray(statistic(a)) - np.asarray(statistic(b))).sum()) for a, b in node_neighbours(n))

@@ -61,6 +61,7 @@ class GraphAnswer:
     price: Pure
     margins: Margins
     noise: tuple[dict[str, Any], ...]
+    most_degree: int | None = None  # edges beyond it are left out, and the margin does not say how many
 
     def loss(self) -> Pure:
         """Returns the price, between graphs that differ by one edge or one node, as `unit` says."""
@@ -72,10 +73,13 @@ class GraphAnswer:
 
     def record(self) -> dict[str, Any]:
         """Returns what was asked, at which price and with which noise, in plain values. It holds nothing exact."""
-        return {"graph": self.what, "unit": self.unit, "epsilon": str(self.price.epsilon()), "noise": list(self.noise)}
+        bound = {} if self.most_degree is None else {"most_degree": self.most_degree}
+        price = {"epsilon": str(self.price.epsilon()), "noise": list(self.noise)}
+        return {"graph": self.what, "unit": self.unit} | bound | price
 
     def __str__(self) -> str:
         wide = self.margin()
         told = f" ± {'?' if wide is None else show(Fraction(wide))}"
         value = f"{self.value}" if isinstance(self.value, (int, Fraction)) else f"{len(self.value)} numbers, each"
-        return f"{self.what}: {value}{told} ({self.unit} privacy, ε = {show(self.price.epsilon())})"
+        left_out = "" if self.most_degree is None else f"; without edges beyond {self.most_degree} at a node"
+        return f"{self.what}: {value}{told} ({self.unit} privacy, ε = {show(self.price.epsilon())}{left_out})"

@@ -18,9 +18,10 @@ import numpy as np
 
 from dither.errors import ArgumentError, Fix, Python
 from dither.exact.numbers import Number, between, one_of, positive, whole
-from dither.graphs import counts, shape, smooth
+from dither.graphs import counts, projection, shape, smooth
 from dither.graphs.answer import Each, GraphAnswer, Together, Unknown
-from dither.graphs.reading import Content, read
+from dither.graphs.projection import project
+from dither.graphs.reading import MOST_NODES, Content, read
 from dither.mechanisms.geometric import Geometric
 from dither.privacy.losses import Pure
 
@@ -47,11 +48,12 @@ class Graph:
 
     # --- edges and degrees --------------------------------------------------------------------------------------
 
-    def edge_count(self, *, epsilon: Number) -> GraphAnswer:
-        """Returns the number of edges."""
-        graph = self._for_edges("edge_count")
-        noise = Geometric(epsilon=epsilon, sensitivity=counts.EDGES)
-        return self._answer("edges", noise.release(counts.edge_count(graph)), noise)
+    def edge_count(self, *, epsilon: Number, most_degree: int | None = None) -> GraphAnswer:
+        """Returns the number of edges. Under node privacy, of those that are left with `most_degree` edges for each node."""
+        theta = self._theta(most_degree, "edge_count")
+        graph = self._content if theta is None else project(self._content, theta)
+        noise = Geometric(epsilon=epsilon, sensitivity=counts.EDGES if theta is None else projection.edges(theta))
+        return self._answer("edges", noise.release(counts.edge_count(graph)), noise, theta)
 
     def density(self, *, epsilon: Number) -> GraphAnswer:
         """Returns the share of all pairs of nodes that are connected: the noisy number of edges divided by a public number."""
@@ -61,12 +63,33 @@ class Graph:
         noisy = noise.release(counts.edge_count(graph))
         return GraphAnswer(int(noisy) * pair, "density", self.unit, noise.loss(), Each(noise, pair), (noise.record(),))
 
-    def degree_histogram(self, *, epsilon: Number, largest: int | None = None) -> GraphAnswer:
-        """Returns how many nodes have degree 0, 1, …, `largest`; the last number counts all that have more, too."""
-        graph = self._for_edges("degree_histogram", least=1)
-        most = graph.size - 1 if largest is None else min(whole(largest, "largest", least=1), max(1, graph.size - 1))
-        noise = Geometric(epsilon=epsilon, sensitivity=counts.HISTOGRAM)
-        return self._answer("nodes by degree", noise.release(counts.degree_histogram(graph, most)), noise)
+    def degree_histogram(self, *, epsilon: Number, largest: int | None = None, most_degree: int | None = None) -> GraphAnswer:
+        """Returns how many nodes have degree 0, 1, …, `largest`; the last number counts all that have more, too.
+
+        Under node privacy `most_degree` takes the place of `largest`: each node keeps at most that many edges.
+        """
+        theta = self._theta(most_degree, "degree_histogram")
+        if theta is not None:
+            if largest is not None:
+                raise ArgumentError("A graph whose unit is a node takes no largest degree.", fix="give the bound alone.")
+            graph, most, norm = project(self._content, theta), theta, projection.histogram(theta)
+        else:
+            graph, norm = self._for_edges("degree_histogram", least=1), counts.HISTOGRAM
+            most = graph.size - 1 if largest is None else min(whole(largest, "largest", least=1), max(1, graph.size - 1))
+        noise = Geometric(epsilon=epsilon, sensitivity=norm)
+        return self._answer("nodes by degree", noise.release(counts.degree_histogram(graph, most)), noise, theta)
+
+    def cumulative_degrees(self, *, epsilon: Number, most_degree: int, side: str = "at most") -> GraphAnswer:
+        """Returns how many nodes have degree at most i (or "at least" i), for i = 0, …, `most_degree`. For node privacy."""
+        down = one_of(side, "side", "at most", "at least") == "at most"
+        if self.unit != "node":
+            raise ArgumentError(
+                "cumulative_degrees is for graphs whose unit is a node.", fix="ask for degree_histogram and add its numbers up."
+            )
+        theta = _bound(most_degree)
+        noise = Geometric(epsilon=epsilon, sensitivity=projection.cumulative(theta, at_most=down))
+        exact = projection.count_cumulative(project(self._content, theta), theta, at_most=down)
+        return self._answer(f"nodes of degree {side} 0, 1, …", noise.release(exact), noise, theta)
 
     def degree_sequence(self, *, epsilon: Number) -> GraphAnswer:
         """Returns the degrees of all nodes, smallest first. Putting the noisy list in order is free.
@@ -136,8 +159,31 @@ class Graph:
             )
         return self._content
 
-    def _answer(self, what: str, noisy: Any, noise: Geometric) -> GraphAnswer:
-        return GraphAnswer(noisy, what, self.unit, noise.loss(), Each(noise), (noise.record(),))
+    def _theta(self, most_degree: int | None, name: str) -> int | None:
+        """Returns the bound on degrees under node privacy, and None under edge privacy."""
+        if self.unit == "node":
+            if most_degree is None:
+                raise ArgumentError(
+                    f"{name} needs a bound on degrees: without one, a node could change the answer without limit.",
+                    fix=Fix("choose a public bound: {call}.", call=Python(f"{name}(epsilon=1, most_degree=20)")),
+                )
+            return _bound(most_degree)
+        if most_degree is not None:
+            raise ArgumentError(
+                "A bound on degrees is for graphs whose unit is a node, and this graph's unit is an edge.",
+                fix=Fix("leave it out, or make the graph with {unit}.", unit=Python("unit='node'")),
+            )
+        return None
+
+    def _answer(self, what: str, noisy: Any, noise: Geometric, theta: int | None = None) -> GraphAnswer:
+        return GraphAnswer(noisy, what, self.unit, noise.loss(), Each(noise), (noise.record(),), theta)
+
+
+def _bound(most_degree: int) -> int:
+    theta = whole(most_degree, "most_degree", least=1)
+    if theta >= MOST_NODES:
+        raise ArgumentError(f"most_degree must be below {MOST_NODES}, and it is larger.", fix="give a smaller bound.")
+    return theta
 
 
 MOST_GROUPS = 1000
