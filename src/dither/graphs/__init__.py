@@ -6,6 +6,6 @@ private; under node privacy the number of nodes is private too, so no text, erro
     graph       dt.Graph: the questions         reading     edges from lists, arrays, matrices and networkx
     counts      edges, degrees, groups: what one edge changes
     shape       triangles, stars and common neighbours      smooth      noise in proportion to what one edge changes nearby
-    projection  a bound on degrees, for node privacy
+    projection  a bound on degrees, for node privacy        programme   triangles under node privacy
     answer      the noisy number with its margin and price
 """

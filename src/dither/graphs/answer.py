@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -61,7 +61,9 @@ class GraphAnswer:
     price: Pure
     margins: Margins
     noise: tuple[dict[str, Any], ...]
-    most_degree: int | None = None  # edges beyond it are left out, and the margin does not say how many
+    bounds: dict[str, int] = field(
+        default_factory=dict
+    )  # what is beyond them is left out, and the margin does not say how much
 
     def loss(self) -> Pure:
         """Returns the price, between graphs that differ by one edge or one node, as `unit` says."""
@@ -73,13 +75,12 @@ class GraphAnswer:
 
     def record(self) -> dict[str, Any]:
         """Returns what was asked, at which price and with which noise, in plain values. It holds nothing exact."""
-        bound = {} if self.most_degree is None else {"most_degree": self.most_degree}
         price = {"epsilon": str(self.price.epsilon()), "noise": list(self.noise)}
-        return {"graph": self.what, "unit": self.unit} | bound | price
+        return {"graph": self.what, "unit": self.unit} | self.bounds | price
 
     def __str__(self) -> str:
         wide = self.margin()
         told = f" ± {'?' if wide is None else show(Fraction(wide))}"
         value = f"{self.value}" if isinstance(self.value, (int, Fraction)) else f"{len(self.value)} numbers, each"
-        left_out = "" if self.most_degree is None else f"; without edges beyond {self.most_degree} at a node"
+        left_out = "".join(f"; without what exceeds {name} = {bound}" for name, bound in self.bounds.items())
         return f"{self.what}: {value}{told} ({self.unit} privacy, ε = {show(self.price.epsilon())}{left_out})"

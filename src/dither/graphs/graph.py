@@ -18,7 +18,7 @@ import numpy as np
 
 from dither.errors import ArgumentError, Fix, Python
 from dither.exact.numbers import Number, between, one_of, positive, whole
-from dither.graphs import counts, projection, shape, smooth
+from dither.graphs import counts, programme, projection, shape, smooth
 from dither.graphs.answer import Each, GraphAnswer, Together, Unknown
 from dither.graphs.projection import project
 from dither.graphs.reading import MOST_NODES, Content, read
@@ -119,10 +119,27 @@ class Graph:
         """Returns the number of triangles. The noise depends on this graph, and how much there is of it is private.
 
         `margin_share`: the share of the price that is spent on a margin, such as 1/4. Without it there is no margin.
+        For edge privacy; `bounded_triangles` is for node privacy.
         """
         graph = self._for_edges("triangles", least=3)
         noise, margin = _divided(epsilon, margin_share)
         return self._smooth("triangles", shape.triangle_count(graph), smooth.Triangles.of(graph), noise, margin)
+
+    def bounded_triangles(self, *, epsilon: Number, most_triangles: int, most_nodes: int, most_edges: int) -> GraphAnswer:
+        """Returns the number of triangles that can be kept so that no node is in more than `most_triangles`. For node privacy.
+
+        It solves a linear programme, whose time grows with the graph. `most_nodes` and `most_edges` declare how large the
+        graph is at most; beyond 2,000 and 10,000 the question is refused. They are not compared with the graph.
+        """
+        if self.unit != "node":
+            raise ArgumentError("bounded_triangles is for graphs whose unit is a node.", fix="ask for triangles.")
+        tau = _limited(most_triangles, "most_triangles", programme.MOST_TRIANGLES)
+        _limited(most_nodes, "most_nodes", programme.MOST_NODES)
+        _limited(most_edges, "most_edges", programme.MOST_EDGES)
+        noise = Geometric(epsilon=epsilon, sensitivity=programme.sensitivity(tau))
+        noisy = noise.release(programme.kept_triangles(self._content, tau))
+        bound = {"most_triangles": tau}
+        return GraphAnswer(noisy, "triangles", self.unit, noise.loss(), Each(noise), (noise.record(),), bound)
 
     def stars(self, k: int, *, epsilon: Number, margin_share: Number | None = None) -> GraphAnswer:
         """Returns the number of k-stars: a node with k of its neighbours. With k = 2, the paths of two edges."""
@@ -176,14 +193,19 @@ class Graph:
         return None
 
     def _answer(self, what: str, noisy: Any, noise: Geometric, theta: int | None = None) -> GraphAnswer:
-        return GraphAnswer(noisy, what, self.unit, noise.loss(), Each(noise), (noise.record(),), theta)
+        bound = {} if theta is None else {"most_degree": theta}
+        return GraphAnswer(noisy, what, self.unit, noise.loss(), Each(noise), (noise.record(),), bound)
 
 
 def _bound(most_degree: int) -> int:
-    theta = whole(most_degree, "most_degree", least=1)
-    if theta >= MOST_NODES:
-        raise ArgumentError(f"most_degree must be below {MOST_NODES}, and it is larger.", fix="give a smaller bound.")
-    return theta
+    return _limited(most_degree, "most_degree", MOST_NODES)
+
+
+def _limited(value: int, name: str, most: int) -> int:
+    bound = whole(value, name, least=1)
+    if bound > most:
+        raise ArgumentError(f"{name} must be at most {most}, and it is larger.", fix="give a smaller one.")
+    return bound
 
 
 MOST_GROUPS = 1000
