@@ -102,11 +102,13 @@ def most(graphs: Iterator[Content] | tuple[Content, ...], tau: int) -> int:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tau", [1, 2, 3])
 def test_one_node_moves_it_by_at_most_tau_and_one_on_all_small_graphs(tau: int) -> None:
     assert all(most(kinds(n), tau) <= programme.sensitivity(tau).total(None) == tau + 1 for n in (3, 4, 5, 6))
 
 
+@pytest.mark.slow
 def test_one_node_moves_it_by_at_most_tau_and_one_on_families_that_grow() -> None:
     windmill = content(21, [edge for i in range(10) for edge in ((0, 2 * i + 1), (0, 2 * i + 2), (2 * i + 1, 2 * i + 2))])
     book = content(12, [(0, 1), *((a, b) for a in (0, 1) for b in range(2, 12))])

@@ -247,8 +247,17 @@ def test_nothing_that_is_stated_depends_on_the_bound() -> None:
         assert one.record() == other.record()
         assert one.loss() == other.loss()
     assert repr(few) == repr(many)
-    assert [name for name in vars(one) if name not in ("value", "what", "unit", "price", "margins", "noise")] == []
+    assert {name for name in vars(one) if getattr(one, name) != getattr(other, name)} <= {"value", "margins"}
     assert repr(Triangles.of(content(3, []))).startswith("<")
+
+
+def test_a_margin_holds_no_number_of_the_graph_but_the_noisy_level() -> None:
+    full = dt.Graph(pairs(12), 12)
+    margins = full.triangles(epsilon=1, margin_share="1/4").margins
+    assert isinstance(margins, smooth.SmoothMargins)
+    assert set(vars(margins)) == {"noise", "noisy", "levels"}
+    assert margins.noise == SmoothNoise.of("3/4")
+    assert margins.levels == dt.Geometric(epsilon="1/4", sensitivity=1)
 
 
 def test_a_margin_is_a_function_of_the_noisy_level() -> None:

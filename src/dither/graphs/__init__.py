@@ -7,5 +7,6 @@ private; under node privacy the number of nodes is private too, so no text, erro
     counts      edges, degrees, groups: what one edge changes
     shape       triangles, stars and common neighbours      smooth      noise in proportion to what one edge changes nearby
     projection  a bound on degrees, for node privacy        programme   triangles under node privacy
+    choice      chooses a bound on degrees privately
     answer      the noisy number with its margin and price
 """

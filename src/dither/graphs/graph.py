@@ -18,7 +18,7 @@ import numpy as np
 
 from dither.errors import ArgumentError, Fix, Python
 from dither.exact.numbers import Number, between, one_of, positive, whole
-from dither.graphs import counts, programme, projection, shape, smooth
+from dither.graphs import choice, counts, programme, projection, shape, smooth
 from dither.graphs.answer import Each, GraphAnswer, Together, Unknown
 from dither.graphs.projection import project
 from dither.graphs.reading import MOST_NODES, Content, read
@@ -112,6 +112,20 @@ class Graph:
         places = zip(*np.triu_indices(len(names)), strict=True)
         value = {(names[g], names[h]): int(noisy[place]) for place, (g, h) in enumerate(places)}
         return GraphAnswer(value, "edges by groups", self.unit, noise.loss(), Each(noise), (noise.record(),))
+
+    def suggest_degree(self, *, epsilon: Number, largest: int, for_epsilon: Number | None = None) -> GraphAnswer:
+        """Returns a bound on degrees, up to a public `largest`, that suits an edge count at `for_epsilon`. For node privacy.
+
+        The value is private for nodes at this price, so it may be passed on as `most_degree`; the two prices add up.
+        """
+        if self.unit != "node":
+            raise ArgumentError("suggest_degree is for graphs whose unit is a node.", fix="ask without a bound on degrees.")
+        cap, price = _bound(largest), between(epsilon, "epsilon", smooth.LEAST, smooth.MOST)
+        weight = 3 / (price if for_epsilon is None else between(for_epsilon, "for_epsilon", smooth.LEAST, smooth.MOST))
+        chooser = choice.mechanism(price, cap)
+        value = chooser.release(choice.scores(choice.qualities(self._content, cap, weight), cap, price))
+        bound = {"largest": cap}
+        return GraphAnswer(value, "degree bound", self.unit, chooser.loss(), Unknown(), (chooser.record(),), bound)
 
     # --- triangles and stars ------------------------------------------------------------------------------------
 
