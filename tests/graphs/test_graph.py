@@ -68,7 +68,7 @@ def test_a_number_that_would_wrap_around_is_no_node() -> None:
         ([("ann", "bob", 3)], NODES, "pairs"),
         (["ab"], NODES, "pairs"),
         (np.zeros((3, 3), dtype=int), 4, "two columns"),
-        (np.ma.masked_array([[0, 1]], mask=[[0, 1]]), 4, "masked"),
+        (np.ma.masked_array([[0, 1]], mask=[[False, True]]), 4, "masked"),
         (EDGES, ["ann", 3], "all be texts"),
         (EDGES, [1.5], "all be texts"),
         (EDGES, -1, "at least 0"),

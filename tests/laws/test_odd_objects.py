@@ -21,6 +21,7 @@ EVERY = [
     *odd_calls.mechanisms(),
     *odd_calls.workloads(),
     *odd_calls.streams(),
+    *odd_calls.graphs(),
     *odd_questions.questions(),
 ]
 NEEDS_NOTHING = {"AddRemove", "Odometer", "count_units", "guarantees", "parts", "sensitivity", "Curator", "Receipt"}

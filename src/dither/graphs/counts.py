@@ -59,4 +59,5 @@ def rising(noisy: Integers, largest: int) -> NDArray[np.float64]:
 
     if not len(noisy):
         return np.zeros(0)
-    return np.clip(np.asarray(isotonic_regression(noisy.astype(np.float64)).x), 0.0, float(largest))
+    risen: NDArray[np.float64] = np.asarray(isotonic_regression(noisy.astype(np.float64)).x)
+    return np.clip(risen, 0.0, float(largest))

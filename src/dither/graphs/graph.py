@@ -157,9 +157,7 @@ class Graph:
 
     def stars(self, k: int, *, epsilon: Number, margin_share: Number | None = None) -> GraphAnswer:
         """Returns the number of k-stars: a node with k of its neighbours. With k = 2, the paths of two edges."""
-        edges = whole(k, "k", least=2)
-        if edges > MOST_STAR:
-            raise ArgumentError(f"k must be at most {MOST_STAR}, and it is {edges}.", fix="ask for smaller stars.")
+        edges = _limited(k, "k", MOST_STAR, least=2)
         graph = self._for_edges("stars", least=edges + 1)
         noise, margin = _divided(epsilon, margin_share)
         return self._smooth(f"{edges}-stars", shape.star_count(graph, edges), smooth.Stars.of(graph, edges), noise, margin)
@@ -172,8 +170,8 @@ class Graph:
         if margin is None:
             return GraphAnswer(value, what, self.unit, Pure(noise.epsilon), Unknown(), (noise.record(),))
         margins = smooth.SmoothMargins(noise, int(margin.release(noise.level(bound))), margin)
-        price = Pure(noise.epsilon) + margin.loss()
-        return GraphAnswer(value, what, self.unit, price, margins, (noise.record(), margin.record()))
+        price = noise.epsilon + margin.epsilon
+        return GraphAnswer(value, what, self.unit, Pure(price), margins, (noise.record(), margin.record()))
 
     # --- shared -------------------------------------------------------------------------------------------------
 
@@ -215,8 +213,8 @@ def _bound(most_degree: int) -> int:
     return _limited(most_degree, "most_degree", MOST_NODES)
 
 
-def _limited(value: int, name: str, most: int) -> int:
-    bound = whole(value, name, least=1)
+def _limited(value: int, name: str, most: int, least: int = 1) -> int:
+    bound = whole(value, name, least=least)
     if bound > most:
         raise ArgumentError(f"{name} must be at most {most}, and it is larger.", fix="give a smaller one.")
     return bound

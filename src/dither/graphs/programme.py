@@ -9,8 +9,9 @@ The programme is solved in floats, and then bracketed in rationals:
     from below   the solution, rounded down and scaled where a node has more than tau, is allowed: its sum is at most P
     from above   for any y_v >= 0, P <= tau sum of y_v + sum over t of max(0, 1 - sum of y_v over the corners of t)
                  (each x_t <= x_t times the sum of its y_v, plus max(0, …) as x_t <= 1); y comes from the solver, rounded
-If the two are further apart than ETA = 1/2, or the solver fails, the simplex method in rationals gives P itself; by
-Bland's rule it always ends. What is released is g = floor(u) for a rational u with P <= u <= P + ETA, with noise for tau + 2 ETA = tau + 1:
+If the two are further apart than ETA = 1/2, or the solver fails, the simplex method in rationals gives P itself; by Bland's
+rule it always ends. What is released is g = floor(u) for a rational u with P <= u <= P + ETA. Its noise is for
+tau + 2 ETA = tau + 1:
 
     with v more:   g' <= floor(P + tau + 1/2) <= floor(P) + tau + 1 <= g + tau + 1        (P' <= P + tau, tau whole)
                    g' >= floor(P') >= floor(P) >= floor(P + 1/2) - 1 >= g - 1             (P' >= P)

@@ -36,8 +36,8 @@ from dither.mechanisms.norms import L1
 def project(graph: Content, theta: int) -> Content:
     """Returns the graph with the edges that are taken. An edge whose two ends have at most theta edges in all always is."""
     degrees = graph.degrees()
-    crowded = (degrees[graph.ends] > theta).any(axis=1)
-    taken = ~crowded
+    crowded = np.asarray((degrees[graph.ends] > theta).any(axis=1))
+    taken = np.logical_not(crowded)
     room = (theta - np.bincount(graph.ends[taken].ravel(), minlength=graph.size)).tolist()
     # A crowded edge has a crowded end. Its other end may have no more than theta edges, and then is never full.
     low = degrees <= theta
