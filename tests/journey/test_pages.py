@@ -24,6 +24,7 @@ PAGES = {  # with their lines of Python, at least
     "docs/queries.md": 24,
     "docs/workloads.md": 14,
     "docs/running-sums.md": 25,
+    "docs/graphs.md": 20,
 }
 
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from os import PathLike
+from pathlib import Path
 from typing import Any, Protocol
 
-from dither.exact.numbers import Number, show
+import numpy as np
+
+from dither.errors import ArgumentError
+from dither.exact.numbers import Number, show, show_percent
 from dither.mechanisms.base import Mechanism, check_confidence
 from dither.privacy.losses import Pure
 
@@ -77,6 +82,17 @@ class GraphAnswer:
         """Returns what was asked, at which price and with which noise, in plain values. It holds nothing exact."""
         price = {"epsilon": str(self.price.epsilon()), "noise": list(self.noise)}
         return {"graph": self.what, "unit": self.unit} | self.bounds | price
+
+    def plot(self, path: str | PathLike[str], confidence: Number = "0.95") -> Path:
+        """Draws an answer of many numbers, with the band of their margin."""
+        from dither.plots import graph_picture  # matplotlib is an extra
+
+        wide = self.margin(confidence)
+        if not isinstance(self.value, np.ndarray) or wide is None:
+            raise ArgumentError("This answer is one number, or has no margin.", fix="draw degrees: a histogram or a sequence.")
+        note = f"where the exact numbers are, with {show_percent(check_confidence(confidence))} confidence"
+        title = f"{self.what}, {self.unit} privacy, ε = {show(self.price.epsilon())}"
+        return graph_picture(self.value.tolist(), float(wide), title, note, path)
 
     def __str__(self) -> str:
         wide = self.margin()
