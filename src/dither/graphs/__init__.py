@@ -1,7 +1,7 @@
 """Graphs: counts of edges, degrees, triangles and stars, private for one edge or for one node.
 
-May import `exact`, `privacy`, `mechanisms`, `plots` (docs/architecture.md). Whole numbers until noise. How many edges a graph has is
-private; under node privacy the number of nodes is private too, so no text, error or price depends on either.
+May import `exact`, `privacy`, `mechanisms`, `plots` (docs/architecture.md). Whole numbers until noise. How many edges a graph
+has is private; under node privacy the number of nodes is private too, so no text, error or price depends on either.
 
     graph       dt.Graph: the questions         reading     edges from lists, arrays, matrices and networkx
     counts      edges, degrees, groups: what one edge changes
