@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -39,3 +39,23 @@ def without(graph: Content, v: int) -> Content:
     kept = graph.ends[(graph.ends != v).all(axis=1)]
     labels = tuple(label for place, label in enumerate(graph.labels) if place != v)
     return Content(labels, simple(kept - (kept > v)))
+
+
+@lru_cache(maxsize=4)
+def kinds(n: int) -> tuple[Content, ...]:
+    """One graph of each kind: most numbers do not depend on labels. Six nodes have 156 kinds."""
+    places = {pair: bit for bit, pair in enumerate(pairs(n))}
+    masks = np.arange(1 << len(places))
+    least = masks.copy()
+    for order in permutations(range(n)):
+        moved = np.zeros_like(masks)
+        for (a, b), bit in places.items():
+            moved |= (masks >> bit & 1) << places[min(order[a], order[b]), max(order[a], order[b])]
+        np.minimum(least, moved, out=least)
+    return tuple(content(n, [pair for pair, bit in places.items() if m >> bit & 1]) for m in np.unique(least).tolist())
+
+
+def flipped(graph: Content) -> list[Content]:
+    """All graphs with one edge more or less."""
+    edges = {tuple(edge) for edge in graph.ends.tolist()}
+    return [content(graph.size, edges ^ {pair}) for pair in pairs(graph.size)]

@@ -10,7 +10,8 @@ import pytest
 from dither.graphs import counts
 from dither.graphs.reading import Content
 from dither.mechanisms.norms import L1, PerCoordinate
-from graphs.small import all_graphs, content, most_by_edge, pairs
+from graphs.families import growing
+from graphs.small import all_graphs, content, flipped, kinds, most_by_edge, pairs
 
 GROUP = np.array([0, 0, 1, 1, 2])
 STATISTICS: list[tuple[str, Callable[[Content], object], L1 | PerCoordinate]] = [
@@ -28,6 +29,22 @@ def test_one_edge_moves_it_by_exactly_the_claim(
 ) -> None:
     """Also the twin: a claim that is smaller by one is refuted."""
     assert most_by_edge(5, statistic) == norm.total(None)
+
+
+@pytest.mark.slow
+def test_one_edge_moves_it_by_at_most_the_claim_on_larger_graphs() -> None:
+    """All kinds of graphs of six nodes, and families that grow with some edges flipped."""
+    for graph in [*kinds(6), *growing((12,))]:
+        for other in flipped(graph)[:: 1 if graph.size == 6 else 17]:
+            group, most = np.arange(graph.size) % 3, graph.size - 1
+            pairs_of = [
+                (counts.edge_count, counts.EDGES),
+                (counts.degree_sequence, counts.SEQUENCE),
+                (lambda it, most=most: counts.degree_histogram(it, most), counts.HISTOGRAM),
+                (lambda it, group=group: counts.edges_by_group(it, group, 3), counts.GROUPS),
+            ]
+            for statistic, norm in pairs_of:
+                assert np.abs(np.asarray(statistic(graph)) - np.asarray(statistic(other))).sum() <= norm.total(None)
 
 
 def test_no_place_of_the_sequence_moves_by_more_than_one() -> None:

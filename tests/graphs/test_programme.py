@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache
-from itertools import combinations, permutations
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,21 +15,7 @@ from dither.graphs import programme, shape
 from dither.graphs.programme import bracket, exact_optimum, incidence, kept_triangles, list_triangles
 from dither.graphs.reading import Content
 from graphs.families import growing, triangle_chain
-from graphs.small import content, pairs, without
-
-
-@lru_cache(maxsize=4)
-def kinds(n: int) -> tuple[Content, ...]:
-    """One graph of each kind: the programme does not depend on labels. Six nodes have 156 kinds."""
-    places = {pair: bit for bit, pair in enumerate(pairs(n))}
-    masks = np.arange(1 << len(places))
-    least = masks.copy()
-    for order in permutations(range(n)):
-        moved = np.zeros_like(masks)
-        for (a, b), bit in places.items():
-            moved |= (masks >> bit & 1) << places[min(order[a], order[b]), max(order[a], order[b])]
-        np.minimum(least, moved, out=least)
-    return tuple(content(n, [pair for pair, bit in places.items() if m >> bit & 1]) for m in np.unique(least).tolist())
+from graphs.small import content, kinds, pairs, without
 
 
 def optimum(graph: Content, tau: int) -> Fraction:

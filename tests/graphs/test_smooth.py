@@ -19,7 +19,8 @@ from dither.exact.laws.quartic import at_most as below
 from dither.graphs import shape, smooth
 from dither.graphs.reading import Content
 from dither.graphs.smooth import Levels, SmoothNoise, Stars, Triangles
-from graphs.small import all_graphs, content, pairs
+from graphs.families import growing
+from graphs.small import all_graphs, content, flipped, kinds, pairs
 
 N = 5
 PRICES = [Fraction(1, 10), Fraction(1), Fraction(6)]
@@ -103,6 +104,19 @@ def grows(of: Of) -> bool:
 @pytest.mark.parametrize("kind", KINDS)
 def test_levels_of_neighbours_are_one_step_apart(kind: str) -> None:
     assert grows(KINDS[kind][1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_levels_hold_on_larger_graphs(kind: str) -> None:
+    """All kinds of graphs of six nodes, and families that grow: one step apart, and not below what one edge changes."""
+    count, of = KINDS[kind]
+    for graph in [*kinds(6), *growing((9, 16))]:
+        here, now = of(graph), count(graph)
+        for other in flipped(graph)[:: 1 if graph.size == 6 else 23]:
+            there = of(other)
+            assert abs(now - count(other)) <= min(here.at(0), there.at(0))
+            assert all(here.at(s) <= there.at(s + 1) and there.at(s) <= here.at(s + 1) for s in range(2 * graph.size))
 
 
 def with_own_edge(graph: Content) -> Levels:
