@@ -760,6 +760,46 @@ STREAMS = (
         "tests/streams/test_tree.py::test_the_price_holds_on_small_streams",
     ),
     Mutant(
+        "second-program-forgotten",
+        "a sum of two traced values moves as far as the first",
+        "tracing/bounded.py",
+        "moved = a.influence.plus(b.influence)",
+        "moved = a.influence",
+        "tests/tracing/test_prices.py::test_the_price_covers_every_output_of_every_neighbour",
+    ),
+    Mutant(
+        "replaced-row-priced-as-added",
+        "a replaced row is priced as if it were added or removed",
+        "tracing/rows.py",
+        "self._first + count, 4 * self._squares),)",
+        "self._first + count, self._squares),)",
+        "tests/tracing/test_influence.py::test_rows_move_no_further_together_than_their_norm_says",
+    ),
+    Mutant(
+        "foreign-row-factor",
+        "a row is multiplied by numbers that other records move",
+        "tracing/rows.py",
+        "by.influence.owned_from() != self._first",
+        "False",
+        "tests/tracing/test_refusals.py::test_a_row_is_multiplied_by_its_own_numbers_only",
+    ),
+    Mutant(
+        "branch-on-noise-unseen",
+        "a program that branches on a noisy value has the price of this run as its own",
+        "tracing/run.py",
+        "self.depends.setdefault(place(), why)",
+        "pass",
+        "tests/tracing/test_run.py::test_what_may_depend_on_noise_makes_it_the_price_of_this_run",
+    ),
+    Mutant(
+        "limit-of-one-release",
+        "the limit of a traced run looks at each release alone",
+        "tracing/charges.py",
+        "self._before = (epsilon, rho)",
+        "self._before = (Fraction(0), Fraction(0))",
+        "tests/tracing/test_run.py::test_a_limit_refuses_the_noise_that_would_exceed_it_for_some_record",
+    ),
+    Mutant(
         "state-loaded-twice",
         "a saved running sum stays where it was when it is loaded",
         "streams/sealed.py",
@@ -768,12 +808,115 @@ STREAMS = (
         "tests/streams/test_sealed.py::test_it_is_loaded_once",
     ),
     Mutant(
+        "stream-without-first-steps",
+        "a stream counts a person in every step",
+        "streams/plan.py",
+        'Call("le", (Column(rank), Literal(self.max_steps)))',
+        'Call("ge", (Column(rank), Literal(1)))',
+        "tests/streams/test_catalog.py::test_a_person_counts_in_the_first_k_steps_of_the_whole_horizon",
+    ),
+    Mutant(
+        "stream-replaced-as-one",
+        "replacing a person is priced as if it changed the steps of one",
+        "streams/plan.py",
+        "contributions = min(most * changes, len(steps))",
+        "contributions = min(most, len(steps))",
+        "tests/streams/test_plan.py::test_a_replaced_person_is_priced_for_both",
+    ),
+    Mutant(
+        "stream-continued-twice",
+        "a stream is continued from a step that it has left",
+        "ledger/streams.py",
+        "if found is not None and found.step != asked.at:",
+        "if False:",
+        "tests/ledger/test_streams.py::test_it_continues_from_where_it_is_and_from_nowhere_else",
+    ),
+    Mutant(
+        "stream-state-bound-to-nothing",
+        "a stream continues from any state of its step",
+        "ledger/ledger.py",
+        "return canonical([self._identity.ledger, key, reserved])",
+        "return canonical([self._identity.ledger, key])",
+        "tests/attacks/test_streams.py::test_an_old_state_is_refused_and_nothing_is_read",
+    ),
+    Mutant(
         "saved-sum-goes-on",
         "a running sum continues beside the file that it was saved to",
         "streams/running.py",
         "            self._gone = True\n",
         "",
         "tests/streams/test_sealed.py::test_a_saved_sum_is_ended",
+    ),
+)
+
+MECHANISMS = (
+    Mutant(
+        "sample-priced-by-its-share",
+        "a sample of units is priced at q epsilon, which is too little",
+        "mechanisms/sampled.py",
+        "return (1 + ball(q) * (exp(epsilon) - 1)).log()",
+        "return ball(q) * ball(epsilon)",
+        "tests/mechanisms/test_sampled.py::test_the_price_is_the_formula_and_is_reached",
+    ),
+    Mutant(
+        "sampled-unit-not-cut",
+        "what one unit adds to a sampled sum is not cut to the sensitivity",
+        "mechanisms/sampled.py",
+        "low, high = self._ends",
+        "low, high = -_WIDE, _WIDE",
+        "tests/mechanisms/test_sampled.py::test_each_unit_is_cut_to_the_sensitivity",
+    ),
+    Mutant(
+        "top-k-at-the-price-of-one",
+        "each of the k choices of a top k is made at the whole epsilon",
+        "mechanisms/structured.py",
+        "self.epsilon / self.space.rounds, self.sensitivity",
+        "self.epsilon, self.sensitivity",
+        "tests/mechanisms/test_structured.py::test_the_top_k_at_the_price_of_one_choice_are_refuted",
+    ),
+)
+
+
+TEXTBOOK = (
+    Mutant(
+        "tuple-verified-as-its-worst-element",
+        "the worst ratio of a tuple of releases is that of one of them",
+        "privacy/proof.py",
+        "sum((part.high for part in parts), _NONE)",
+        "max(part.high for part in parts)",
+        "tests/mechanisms/test_compose.py::test_a_price_below_the_sum_is_broken_and_the_tuple_is_named",
+    ),
+    Mutant(
+        "delta-one-way",
+        "a delta is verified from the first data to the second only",
+        "privacy/proof.py",
+        "for way in ((one, other), (other, one))]",
+        "for way in ((one, other),)]",
+        "tests/privacy/test_hockey.py::test_both_directions_are_checked",
+    ),
+    Mutant(
+        "falling-ratio-forgotten",
+        "the outputs below a falling log ratio's edge are left out of a delta",
+        "privacy/hockey.py",
+        "yield (edge, last) if rising else (first, -edge)",
+        "yield (edge, last) if rising else (-edge, last)",
+        "tests/privacy/test_hockey.py::test_delta_is_the_sum_over_all_outputs",
+    ),
+    Mutant(
+        "adaptive-choice-for-nothing",
+        "an adaptive composition costs as much as its first release",
+        "mechanisms/compose.py",
+        "return total([self.first.loss(), self.dearest])",
+        "return self.first.loss()",
+        "tests/mechanisms/test_compose.py::test_the_price_of_a_choice_is_that_of_the_dearest",
+    ),
+    Mutant(
+        "function-fails-by-data",
+        "an error of the function of an oblivious mechanism is shown",
+        "mechanisms/oblivious.py",
+        "except Exception:  # whatever it is: the data must not decide whether there is an answer",
+        "except ZeroDivisionError:",
+        "tests/mechanisms/test_oblivious.py::test_no_data_make_a_release_fail",
     ),
 )
 
@@ -820,4 +963,4 @@ GRAPHS = (
     ),
 )
 
-MUTANTS = (*QUERY, *PLANNING, *PRIVACY, *ENGINES, *LEDGER, *SESSION, *STREAMS, *GRAPHS)
+MUTANTS = (*MECHANISMS, *QUERY, *PLANNING, *PRIVACY, *ENGINES, *LEDGER, *SESSION, *STREAMS, *TEXTBOOK, *GRAPHS)

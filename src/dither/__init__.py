@@ -30,27 +30,42 @@ if TYPE_CHECKING:
     )
     from dither.graphs.graph import Graph
     from dither.ledger.receipts import Receipt
+    from dither.local.aggregator import Aggregator
+    from dither.local.client import LocalClient
+    from dither.local.hitters import HeavyHitters
+    from dither.local.shuffle import shuffled_delta, shuffled_epsilon
+    from dither.local.survey import LocalSurvey
     from dither.mechanisms import (
         L1,
         L2,
+        Adaptive,
+        Channel,
+        Compose,
         Exponential,
         Gaussian,
         Geometric,
         Laplace,
         NoisyMax,
+        Oblivious,
         PerCoordinate,
         PermuteAndFlip,
         RandomizedResponse,
         SparseVector,
+        Structured,
         Threshold,
         TruncatedGeometric,
+        spaces,
     )
-    from dither.privacy import guarantees, parts, sensitivity
+    from dither.metric.finite import MetricExponential, MetricGrid
+    from dither.metric.maps import LocalMap
+    from dither.metric.plane import PlanarLaplace
+    from dither.metric.price import PerDistance
+    from dither.privacy import events, guarantees, leakage, parts, sensitivity
     from dither.privacy.composition import parallel, postprocess
     from dither.privacy.filters import ApproxFilter, Odometer, PureFilter, ZCDPFilter
     from dither.privacy.losses import ZCDP, Approx, Curve, Pure, total
     from dither.privacy.neighbours import AddRemove, Group, Replace
-    from dither.privacy.proof import verify
+    from dither.privacy.proof import profile, verify
     from dither.query.fluent import (
         clipped,
         count,
@@ -66,6 +81,9 @@ if TYPE_CHECKING:
         variance,
     )
     from dither.streams.running import RunningSum
+    from dither.tracing.queries import StatisticalQueries
+    from dither.tracing.run import records, trace
+    from dither.workloads.tradeoff import tradeoff
     from dither.workloads.workload import Workload
 
 __version__ = "0.1.0"
@@ -74,7 +92,9 @@ __all__ = [
     "L1",
     "L2",
     "ZCDP",
+    "Adaptive",
     "AddRemove",
+    "Aggregator",
     "Approx",
     "ApproxFilter",
     "ArgumentError",
@@ -82,6 +102,8 @@ __all__ = [
     "BudgetError",
     "Catalog",
     "CatalogError",
+    "Channel",
+    "Compose",
     "Curator",
     "Curve",
     "DitherError",
@@ -91,12 +113,21 @@ __all__ = [
     "Geometric",
     "Graph",
     "Group",
+    "HeavyHitters",
     "Laplace",
     "LedgerError",
+    "LocalClient",
+    "LocalMap",
+    "LocalSurvey",
+    "MetricExponential",
+    "MetricGrid",
     "NoisyMax",
+    "Oblivious",
     "Odometer",
     "PerCoordinate",
+    "PerDistance",
     "PermuteAndFlip",
+    "PlanarLaplace",
     "PriceError",
     "Pure",
     "PureFilter",
@@ -107,6 +138,8 @@ __all__ = [
     "Rows",
     "RunningSum",
     "SparseVector",
+    "StatisticalQueries",
+    "Structured",
     "Table",
     "Threshold",
     "TruncatedGeometric",
@@ -118,7 +151,9 @@ __all__ = [
     "count",
     "count_distinct",
     "count_units",
+    "events",
     "guarantees",
+    "leakage",
     "max_",
     "mean",
     "median",
@@ -127,11 +162,18 @@ __all__ = [
     "parallel",
     "parts",
     "postprocess",
+    "profile",
     "quantile",
+    "records",
     "sensitivity",
+    "shuffled_delta",
+    "shuffled_epsilon",
+    "spaces",
     "stddev",
     "sum_",
     "total",
+    "trace",
+    "tradeoff",
     "values",
     "variance",
     "verify",
@@ -156,24 +198,42 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "dither.mechanisms": (
         "L1",
         "L2",
+        "Adaptive",
+        "Channel",
+        "Compose",
         "Exponential",
         "Gaussian",
         "Geometric",
         "Laplace",
         "NoisyMax",
+        "Oblivious",
         "PerCoordinate",
         "PermuteAndFlip",
         "RandomizedResponse",
         "SparseVector",
+        "Structured",
         "Threshold",
         "TruncatedGeometric",
+        "spaces",
     ),
-    "dither.privacy": ("guarantees", "parts", "sensitivity"),
+    "dither.privacy": ("events", "guarantees", "leakage", "parts", "sensitivity"),
+    "dither.metric.finite": ("MetricExponential", "MetricGrid"),
+    "dither.metric.maps": ("LocalMap",),
+    "dither.metric.plane": ("PlanarLaplace",),
+    "dither.metric.price": ("PerDistance",),
+    "dither.local.aggregator": ("Aggregator",),
+    "dither.local.client": ("LocalClient",),
+    "dither.local.hitters": ("HeavyHitters",),
+    "dither.local.shuffle": (
+        "shuffled_delta",
+        "shuffled_epsilon",
+    ),
+    "dither.local.survey": ("LocalSurvey",),
     "dither.privacy.composition": ("parallel", "postprocess"),
     "dither.privacy.filters": ("ApproxFilter", "Odometer", "PureFilter", "ZCDPFilter"),
     "dither.privacy.losses": ("ZCDP", "Approx", "Curve", "Pure", "total"),
     "dither.privacy.neighbours": ("AddRemove", "Group", "Replace"),
-    "dither.privacy.proof": ("verify",),
+    "dither.privacy.proof": ("profile", "verify"),
     "dither.catalog.values": ("Budget", "Catalog", "Rows", "Table"),
     "dither.catalog.declare": ("between", "column", "values"),
     "dither.query.fluent": (
@@ -191,6 +251,9 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "variance",
     ),
     "dither.streams.running": ("RunningSum",),
+    "dither.workloads.tradeoff": ("tradeoff",),
+    "dither.tracing.queries": ("StatisticalQueries",),
+    "dither.tracing.run": ("records", "trace"),
     "dither.workloads.workload": ("Workload",),
 }
 

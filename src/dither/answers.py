@@ -24,6 +24,7 @@ class Quotes(Sequence[Quote]):
     refusal: str = ""  # why the budget would refuse it now
     again: int | None = None  # the entry of the stored answers that asking would return for free
     counted: bool = False  # the stored answers would count in the analyst's quota
+    together: str = ""  # how the questions are measured together, and what that is worth
 
     def __len__(self) -> int:
         return len(self.quotes)
@@ -52,6 +53,7 @@ class Quotes(Sequence[Quote]):
     def explain(self) -> str:
         """Shows the whole price and the plan of each question."""
         lines = [f"{'in all':<14} {self.price} for {len(self)} questions, charged before any row is read"]
+        lines += [f"{'together':<14} {self.together}"] if self.together else []
         for number, quote in enumerate(self.quotes, start=1):
             lines += ["", f"question {number}", quote.explain()]
         return "\n".join(lines)
@@ -61,6 +63,7 @@ class Quotes(Sequence[Quote]):
         return {
             "quotes": [quote.as_data() for quote in self.quotes],
             "price": _price(self.total),
+            "together": self.together or None,
             "refused": self.refusal or None,
             "entry": self.again,
         }

@@ -11,6 +11,7 @@ gives the price back; a failure after it keeps the price. The answer is on disk 
 
 from __future__ import annotations
 
+import datetime
 import operator
 import warnings
 from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ from dither.exact.numbers import Number, flag
 from dither.finish import answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
 from dither.free import find_offer, take_offer
 from dither.ledger.ledger import Ledger
+from dither.ledger.records import StreamStep
 from dither.offered import Offered
 from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
@@ -50,13 +52,15 @@ from dither.privacy.filters import Caps
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
 from dither.query.nodes import Query
-from dither.query.read import Question, list_with_params, read, read_union, show_question, text_of, with_params
+from dither.query.read import Question, list_with_params, read, read_by, read_union, show_question, text_of, with_params
 from dither.query.resolve.relations import Resolved
 from dither.query.sql.parameters import Params
 from dither.query.union import Results, leaves
 from dither.query.work import Group, Work
-from dither.session import ANYONE, Paid, Session
+from dither.session import ANYONE, Commit, Paid, Session
 from dither.standing import Standing, quota
+from dither.stream import Stream
+from dither.streams.plan import plan_stream
 from dither.workspace import catalog_in_force, changed_data, declaration, diagnosis_of, ledger_for, marks_of, read_declared
 
 
@@ -291,7 +295,8 @@ class Curator:
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
         if isinstance(question, (list, tuple)):
             several, shapes, asked = self._planned_list(self._filled_list(question, params), terms, weights)
-            return Quotes(quote_each(several, shapes, terms), several.total, *self._preview(several, asked, analyst))
+            found = quote_each(several, shapes, terms), several.total, *self._preview(several, asked, analyst)
+            return Quotes(*found, "" if several.bundled is None else several.bundled.summary)
         _no_weights(weights)
         filled = with_params(question, params)
         union = self._planned_union(filled, terms)
@@ -323,6 +328,46 @@ class Curator:
         text = f"suggest {column}" + (f" by {by}" if by else "")
         return self.release(program, text, show, analyst=analyst, fresh=fresh, within=text_of(asked.questions[0]))
 
+    def stream(
+        self,
+        question: Question,
+        *,
+        by: str,
+        horizon: int,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        start: str | int | datetime.date | None = None,
+        max_rows: Bound = None,
+        max_groups: Bound = None,
+        params: Params | None = None,
+        confidence: Number = "0.95",
+        analyst: str | None = None,
+    ) -> Stream:
+        """Returns the running sum of a COUNT or SUM over the steps of `by`, such as days. Charges nothing yet.
+
+        The first `advance` charges once for all `horizon` steps; later ones, over new snapshots of the data too, are free.
+        `start`: the first step, by default the declared low end of `by`. `max_groups`: the most steps in which one unit
+        counts, over the whole horizon. `max_rows`: the most rows of one unit that count in one step.
+        """
+        filled = with_params(question, params)
+        within = text_of(filled)
+        try:
+            plan = plan_stream(
+                read_by(filled, by, self.catalog),
+                self.catalog,
+                self.session.caps,
+                by=by,
+                horizon=horizon,
+                start=start,
+                price=(epsilon, delta, rho),
+                max_rows=max_rows,
+                max_groups=max_groups,
+            )
+        except QueryError as error:
+            raise error.located(within) from None
+        return Stream(plan, show_question(filled), self.session, partial(self.release, analyst=analyst), analyst, confidence)
+
     def release(
         self,
         program: Program,
@@ -332,13 +377,16 @@ class Curator:
         analyst: str | None = None,
         fresh: bool = False,
         within: str = "",
+        stream: StreamStep | None = None,
+        commit: Commit | None = None,
     ) -> Shown:
         """Prepares a program, charges for it, releases it, and returns what `show` makes of it: the path of every question.
 
-        `question` is its name in the ledger; `within` is the text in which a refusal marks its place.
+        `question` is its name in the ledger; `within` is the text in which a refusal marks its place. `stream` and `commit`:
+        the stream that it is a part of, and how its steps are stored.
         """
         self._prepare(program, within)
-        return self._charge(program, question, show, analyst, fresh)
+        return self._charge(program, question, show, analyst, fresh, stream, commit)
 
     def _prepare(self, program: Program, within: str) -> None:
         try:
@@ -347,12 +395,21 @@ class Curator:
             raise error.located(within) from None
 
     def _charge(
-        self, program: Program, question: str, show: Callable[[Paid], Shown], analyst: str | None, fresh: bool
+        self,
+        program: Program,
+        question: str,
+        show: Callable[[Paid], Shown],
+        analyst: str | None,
+        fresh: bool,
+        stream: StreamStep | None = None,
+        commit: Commit | None = None,
     ) -> Shown:
         steps = self.steps
-        request = self.session.request(program, question, analyst, fresh)
+        request = self.session.request(program, question, analyst, fresh, stream)
         compute = partial(steps.release, program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
-        return self.session.charged(program, request, compute, show)  # ledger: paid before `compute`, stored before `show`
+        return self.session.charged(
+            program, request, compute, show, commit
+        )  # ledger: paid before `compute`, stored before `show`
 
     def forget_plans(self) -> None:
         """Plans every question from its text again. Answers do not change: what is remembered depends on no row."""
@@ -474,7 +531,7 @@ class Curator:
             return None
         queries, results = union
         found = tuple(self._with_public(each, question) for each in queries)
-        return plan_several([Asked(found, text_of(question))], terms, None, self._plan, "Part"), results
+        return plan_several([Asked(found, text_of(question))], terms, None, self._plan, "Part", self.session.caps), results
 
     def _filled_list(self, questions: Sequence[Question], params: Params | None) -> list[Question]:
         check_list(questions)
@@ -491,7 +548,7 @@ class Curator:
                 queries, shape = self._read_any(question)
             asked.append(Asked(queries, text_of(question)))
             shapes.append(shape)
-        several = plan_several(asked, terms, weights, self._plan)
+        several = plan_several(asked, terms, weights, self._plan, caps=self.session.caps)
         return several, shapes, ";\n".join(show_question(each) for each in questions)
 
     def _read_any(self, question: Question) -> tuple[list[Resolved], Query | Results]:

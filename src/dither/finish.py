@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -49,16 +50,20 @@ def quote_union(several: Several, results: Results, terms: Terms, refusal: str, 
 
 def quote_each(several: Several, shapes: Sequence[Query | Results], terms: Terms) -> tuple[Quote, ...]:
     """Returns the quotes of a list of questions; `shapes`: how each is put together."""
-    every = iter(several.questions)
-    return tuple(_quoted(shape, [next(every) for _ in leaves(shape)], terms) for shape in shapes)
+    places = itertools.count()
+    return tuple(_quoted(shape, several, places, terms) for shape in shapes)
 
 
-def _quoted(node: Query | Results, programs: Sequence[Batch | Auto], terms: Terms) -> Quote:
+def _quoted(node: Query | Results, several: Several, places: Iterator[int], terms: Terms) -> Quote:
+    """Returns the quote of a question; `places` has the place of the next private question."""
     if isinstance(node, Query):
-        return quote_of(programs[0], terms)
-    every = iter(programs)
-    parts = tuple(_quoted(part, [next(every) for _ in leaves(part)], terms) for part in node.parts)
-    found = (_first(parts[0].program), terms.confidence, Several(tuple(programs)).total, "", None, False, ())
+        place = next(places)
+        quoted = quote_of(several.shown[place], terms)
+        return replace(quoted, total=several.price_of([place]), further=(*several.further(place), *quoted.further))
+    own = list(itertools.islice(places, len(list(leaves(node)))))
+    every = iter(own)
+    parts = tuple(_quoted(part, several, every, terms) for part in node.parts)
+    found = (_first(parts[0].program), terms.confidence, several.price_of(own), "", None, False, ())
     return around_quote(StackedQuote(*found, parts, Stack.of_union(node.together, node.above)))
 
 
@@ -103,18 +108,19 @@ def _chosen(parts: Sequence[Answer]) -> str:
 
 def answer_list(table: Tables, several: Several, shapes: Sequence[Query | Results], terms: Terms, paid: Paid) -> Answers:
     """Returns the answers of a list. Each states its own share of the price. `shapes`: how each is put together."""
-    each, programs = _answer_each(table, several, terms, paid), iter(several.questions)
+    each, places = _answer_each(table, several, terms, paid), itertools.count()
     answers = []
     for shape in shapes:
-        own = Several(tuple(next(programs) for _ in leaves(shape)))
-        answers.append(_put(shape, each, terms, paid, own.total))
+        own = several.price_of([next(places) for _ in leaves(shape)])
+        answers.append(_put(shape, each, terms, paid, own))
     return Answers(tuple(answers), paid.receipt, several.total, paid.stored is not None, paid.left)
 
 
 def _answer_each(table: Tables, several: Several, terms: Terms, paid: Paid) -> Iterator[Answer]:
     """Returns the answer of each private question, in the order asked."""
-    for program, noisy in zip(several.questions, several.answers(paid.noisy), strict=True):
-        yield answer_of(table, program, terms, replace(paid, noisy=noisy, standing=None))
+    for place, (program, noisy) in enumerate(zip(several.shown, several.put_together(paid.noisy), strict=True)):
+        answer = answer_of(table, program, terms, replace(paid, noisy=noisy, standing=None))
+        yield replace(answer, total=several.price_of([place]))
 
 
 def answer_of(table: Tables, program: Batch | Auto, terms: Terms, paid: Paid) -> Answer:

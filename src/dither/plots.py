@@ -7,7 +7,7 @@ a panel differ by colour alone.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
@@ -18,9 +18,15 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError, DitherError, Fix, Shell, extra
 from dither.exact import balls
-from dither.exact.numbers import Number, positive, show, show_about, show_rounded
+from dither.exact.laws.base import Law
+from dither.exact.laws.derived import Given
+from dither.exact.laws.gaussian import Gaussian
+from dither.exact.laws.geometric import OneSided, TwoSided
+from dither.exact.numbers import Number, positive, rational, show, show_about, show_rounded, whole
+from dither.exact.samplers.uniform import Uniform
 from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.laplace import Laplace
+from dither.privacy.proof import VerifiedDelta
 
 _BLUE, _ORANGE, _GREEN, _PURPLE = _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 _GREY = "#555555"
@@ -227,6 +233,98 @@ def _window(mechanism: Laplace, answers: Sequence[int | Fraction]) -> tuple[int,
     return min(points) - reach, max(points) + reach
 
 
+# --- the textbook -----------------------------------------------------------------------------------------------
+
+
+def profile_picture(points: Sequence[VerifiedDelta], path: str | PathLike[str], title: str = "δ as a function of ε") -> Path:
+    """Draws what `dt.profile` found: δ for sets of outputs, point by point, and as the mechanism states it."""
+    figure = _figure(6.5, 4.2)
+    panel = figure.subplots()
+    x = [float(each.epsilon) for each in points]
+    lines = (
+        ("point by point: how often the ratio exceeds e^ε", [each.pointwise for each in points], _ORANGE, "--"),
+        ("stated by the mechanism", [each.delta for each in points], _GREEN, ":"),
+        ("for sets of outputs, certified", [each.worst for each in points], _BLUE, "-"),
+    )
+    for label, deltas, colour, style in lines:
+        drawn = [float(delta) if delta > 0 else np.nan for delta in deltas]
+        panel.plot(x, drawn, color=colour, ls=style, lw=2.5 if style == ":" else 1.8, label=label)
+    panel.set_yscale("log")
+    _dress(panel, title, "ε", "δ")
+    panel.legend(frameon=False, fontsize=9)
+    return _save(figure, path)
+
+
+def mean_picture(others: Sequence[Number], low: Number, high: Number, mechanism: Laplace, path: str | PathLike[str]) -> Path:
+    """Draws the mean of records as one more of them moves past its bounds, and the margin of its noise around it."""
+    first, last = rational(low, "low"), rational(high, "high")
+    rest = [min(max(rational(each, "others"), first), last) for each in others]
+    wide = last - first
+    places = [first + wide * Fraction(step, 100) for step in range(-25, 126)]
+    means = [(sum(rest) + min(max(place, first), last)) / (len(rest) + 1) for place in places]
+    figure = _figure(6.5, 4.2)
+    panel = figure.subplots()
+    x, y = np.array(places, dtype=float), np.array(means, dtype=float)
+    margin = float(mechanism.margin("0.95"))
+    panel.fill_between(x, y - margin, y + margin, color=_BLUE, alpha=0.15, lw=0, label="95 % of the noisy means")
+    panel.plot(x, y, color=_BLUE, lw=2, label="the exact mean")
+    for bound in (first, last):
+        panel.axvline(float(bound), color=_GREY, lw=1, ls=":")
+    moved = show_rounded(float(means[-1] - means[0]))
+    panel.annotate("", (float(last), y[-1]), (float(last), y[0]), arrowprops={"arrowstyle": "<->", "color": _ORANGE, "lw": 1.5})
+    panel.annotate(f" moves by {moved}", (float(last), (y[0] + y[-1]) / 2), color=_ORANGE, va="center")
+    _dress(panel, f"One of {len(rest) + 1} records moves", "its value; the dotted lines are the bounds", "mean")
+    panel.legend(frameon=False, fontsize=9, loc="upper left")
+    return _save(figure, path)
+
+
+def inverse_picture(law: Law, path: str | PathLike[str], draws: int = 2000) -> Path:
+    """Draws the inverse distribution function at uniform numbers, and its values beside direct draws from the law."""
+    inverted = [law.value_at(Uniform()) for _ in range(draws)]
+    direct = [law.draw() for _ in range(draws)]
+    low, high = min(inverted + direct), max(inverted + direct)
+    ks = np.arange(low, high + 1)
+    with balls.working(64):
+        rising = [float(law.at_most(int(k))) for k in ks]
+        chances = [float(law.pmf(int(k))) for k in ks]
+    figure = _figure(10, 4)
+    left, right = figure.subplots(1, 2)
+    left.step([0, *rising], [low, *ks], where="pre", color=_BLUE, lw=2)
+    for place in range(1, 10):
+        value = ks[int(np.searchsorted(rising, place / 10))]
+        left.plot([place / 10, place / 10, 0], [low, value, value], color=_GREY, lw=0.7, ls="--")
+    _dress(left, "The inverse distribution function", "a uniform number", "its value")
+    counts = [[sample.count(int(k)) / draws for k in ks] for sample in (inverted, direct)]
+    right.bar(ks - 0.2, counts[0], width=0.4, color=_BLUE, label="inverse at uniform numbers")
+    right.bar(ks + 0.2, counts[1], width=0.4, color=_ORANGE, label="direct draws")
+    right.plot(ks, chances, "k.", ms=4, label="the law")
+    _dress(right, f"{draws} of each", "value", "share")
+    right.legend(frameon=False, fontsize=8, loc="upper left")
+    return _save(figure, path)
+
+
+def survivor_picture(scale: Number, past: int, path: str | PathLike[str]) -> Path:
+    """Draws survivor functions: exponential laws on one and two sides beside a bell, and all of them given X > past."""
+    size, start = positive(scale, "scale"), whole(past, "past", least=0)
+    laws = {"one-sided": OneSided(size), "two-sided": TwoSided(size), "a bell": Gaussian(2 * size * size)}
+    ks = range(int(-4 * size), int(start + 8 * size) + 1)
+    figure = _figure(10, 4)
+    left, right = figure.subplots(1, 2)
+    for (name, law), colour, style in zip(laws.items(), (_BLUE, _ORANGE, _GREEN), ("-", "--", ":"), strict=True):
+        given = Given(law, start)
+        with balls.working(128):
+            left.plot(ks, [float(law.more_than(k)) for k in ks], color=colour, ls=style, lw=2, label=name)
+            after = [k for k in ks if k >= start]
+            right.plot(after, [float(given.more_than(k)) for k in after], color=colour, ls=style, lw=2, label=name)
+    for panel in (left, right):
+        panel.set_yscale("log")
+        panel.set_ylim(1e-6, 2)
+        panel.legend(frameon=False, fontsize=9)
+    _dress(left, "How likely is more than t?", "t", "Pr[X > t]")
+    _dress(right, f"Given X > {start}: exponential tails keep their shape", "t", f"Pr[X > t | X > {start}]")
+    return _save(figure, path)
+
+
 # --- an answer --------------------------------------------------------------------------------------------------
 
 
@@ -293,6 +391,44 @@ def comparison_picture(title: str, bars: Mapping[str, Sequence[tuple[str, float]
     return _save(figure, path)
 
 
+Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]  # by name: where along the axis, and how high
+
+
+def frontier_picture(title: str, panels: Mapping[str, Curves], path: str | PathLike[str], height: str = "error") -> Path:
+    """Draws trade-offs: a panel for each quantity along the axis, a line for each way, both axes in powers of ten."""
+    figure = _figure(5.4 * len(panels), 4)
+    for panel, (name, lines) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+        for place, (way, (along, high)) in enumerate(lines.items()):
+            style = {"color": _COLOURS[place % 4], "ls": ("-", "--", "-.", ":")[place % 4], "marker": "os^D"[place % 4]}
+            panel.plot(along, high, lw=1.6, ms=4, label=way, **style)
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        panel.xaxis.set_major_formatter(_plain)
+        panel.yaxis.set_major_formatter(_plain)
+        panel.minorticks_off()  # their labels would overlap
+        _dress(panel, "", name, height)
+        panel.legend(frameon=False, fontsize=8, loc="best")
+    figure.suptitle(title, fontsize=11)
+    return _save(figure, path)
+
+
+def share_picture(title: str, lines: Curves, along: str, guess: float, path: str | PathLike[str]) -> Path:
+    """Draws which share of secret bits is recovered, a line for each number of questions, and what guessing gives."""
+    figure = _figure(7, 4)
+    panel = figure.subplots()
+    for place, (name, (x, share)) in enumerate(lines.items()):
+        style = {"color": _COLOURS[place % 4], "ls": ("-", "--", "-.", ":")[place % 4], "marker": "os^D"[place % 4]}
+        panel.plot(x, [100 * each for each in share], lw=1.6, ms=4, label=name, **style)
+    panel.set_xscale("log")
+    panel.xaxis.set_major_formatter(_plain)
+    panel.minorticks_off()
+    panel.axhline(100 * guess, color=_GREY, lw=1, label="by guessing")
+    panel.set_ylim(40, 102)
+    _dress(panel, title, along, "% of the secret bits recovered")
+    panel.legend(frameon=False, fontsize=8, loc="best")
+    return _save(figure, path)
+
+
 def running_picture(sums: Sequence[float], margins: Sequence[float], title: str, note: str, path: str | PathLike[str]) -> Path:
     """Draws a running sum as released, and the band of its margins around it."""
     figure = _figure(7, 3.6)
@@ -304,6 +440,65 @@ def running_picture(sums: Sequence[float], margins: Sequence[float], title: str,
     panel.yaxis.set_major_formatter(_plain)
     _dress(panel, title, "step", "sum so far")
     panel.legend(frameon=False, fontsize=9, loc="best")
+    return _save(figure, path)
+
+
+def paid_picture(paid: Mapping[str, NDArray[np.float64]], unit: str, path: str | PathLike[str]) -> Path:
+    """Draws what each record of a traced program paid, a line for each program."""
+    figure = _figure(7, 3.6)
+    panel = figure.subplots()
+    styles = (("-", _BLUE), ("--", _ORANGE), (":", _GREEN), ("-.", _PURPLE))
+    for (name, each), (dashes, colour) in zip(paid.items(), styles * (len(paid) // 4 + 1), strict=False):
+        label = f"{name}: {show_rounded(float(each.max(initial=0)))}"
+        panel.step(np.arange(len(each)), each, where="mid", linestyle=dashes, color=colour, lw=1.8, label=label)
+    panel.set_ylim(bottom=0)
+    panel.yaxis.set_major_formatter(_plain)
+    _dress(panel, "What each record pays; the largest is the price", "record", unit)
+    panel.legend(frameon=False, fontsize=9, loc="best")
+    return _save(figure, path)
+
+
+def plane_picture(
+    places: NDArray[np.float64],
+    radii: Sequence[tuple[str, float]],
+    density: Callable[[float], float],
+    title: str,
+    unit: str,
+    path: str | PathLike[str],
+) -> Path:
+    """Draws released places around the origin with circles that hold a share of them, and the density along a line."""
+    figure = _figure(9, 4)
+    plane, line = figure.subplots(1, 2)
+    reach = 1.6 * max(radius for _, radius in radii)
+    plane.scatter(places[:, 0], places[:, 1], s=3, color=_BLUE, alpha=0.4, lw=0)
+    turn = np.linspace(0, 2 * np.pi, 200)
+    for share, radius in radii:
+        plane.plot(radius * np.cos(turn), radius * np.sin(turn), color="black", lw=0.8)
+        plane.annotate(share, (0, radius), ha="center", va="bottom", fontsize=9)
+    plane.plot([0], [0], "+", color="black", ms=10)
+    plane.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+    _dress(plane, "the true place (+) and released ones", unit, unit)
+    across = np.linspace(-reach, reach, 401)
+    line.plot(across, [density(abs(x)) for x in across], color=_BLUE, lw=1.5)
+    line.set_ylim(bottom=0)
+    _dress(line, "density through the true place", unit, f"per square {unit}")
+    figure.suptitle(title, fontsize=10)
+    return _save(figure, path)
+
+
+def shares_picture(
+    names: Sequence[str], shares: Sequence[float], margins: Sequence[float], title: str, path: str | PathLike[str]
+) -> Path:
+    """Draws estimated shares of values with their margins, at most sixty of them."""
+    shown = min(len(names), _ROWS)
+    figure = _figure(7, 1.2 + 0.22 * shown)
+    panel = figure.subplots()
+    places = np.arange(shown)
+    panel.errorbar(shares[:shown], places, xerr=margins[:shown], fmt="o", ms=4, color=_BLUE, ecolor=_GREY, elinewidth=1)
+    panel.axvline(0, color=_GREY, lw=0.8)
+    panel.set_yticks(places, names[:shown])
+    panel.invert_yaxis()
+    _dress(panel, title, "share", "")
     return _save(figure, path)
 
 

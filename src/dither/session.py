@@ -21,7 +21,7 @@ from dither.errors import ArgumentError, ClosedError, DitherError, EngineError, 
 from dither.ledger.earlier import Answered
 from dither.ledger.ledger import Ending, Ledger
 from dither.ledger.receipts import Receipt
-from dither.ledger.records import ENGINE, INTERRUPT, LEDGER, Declaration, Request, analyst_name
+from dither.ledger.records import ENGINE, INTERRUPT, LEDGER, Declaration, Request, StreamStep, analyst_name
 from dither.ledger.reservations import Reservation
 from dither.ledger.rules import Preview, SharePreview, StoredAnswer
 from dither.planning.outputs import Noisy
@@ -33,6 +33,7 @@ from dither.standing import Standing
 from dither.text import folded
 
 Shown = TypeVar("Shown")
+Commit = Callable[[Reservation, str], Receipt]
 ANYONE = "anyone"  # the analyst if none is named: all of them share one quota
 _REPLAYED = "nothing, it was given again; it counts in the quota of an analyst who had not seen it"
 _STAYS = "and it stays charged"
@@ -152,9 +153,16 @@ class Session:
         self._earlier = ledger.earlier(declaration)
         self._unsettled: list[tuple[Reservation, str]] = []  # stopped questions that could not be settled yet, and why
 
-    def request(self, program: Program, question: str, analyst: str | None = None, fresh: bool = False) -> Request:
+    def request(
+        self,
+        program: Program,
+        question: str,
+        analyst: str | None = None,
+        fresh: bool = False,
+        stream: StreamStep | None = None,
+    ) -> Request:
         """Returns the ledger's request for a program: the question, the catalog and the price, no rows."""
-        declared, who = self.declaration, self._who(analyst)
+        declared, who = self.declaration, self.who(analyst)
         return Request(
             question=question,
             plan=program.identity,
@@ -167,9 +175,10 @@ class Session:
             neighbours=declared.neighbours,
             analyst=who,
             fresh=fresh,
+            stream=stream,
         )
 
-    def _who(self, analyst: str | None) -> str:
+    def who(self, analyst: str | None) -> str:
         """Returns who asks. Refuses to ask for nobody if the catalog lists who may."""
         who = self.analyst if analyst is None else analyst
         if who is None and self.declaration.analysts is not None and ANYONE not in self.declaration.analysts:
@@ -185,7 +194,7 @@ class Session:
 
     def preview_share(self, answered: Answered, analyst: str | None) -> SharePreview:
         """Returns what showing a stored answer to this analyst would do now. Writes nothing."""
-        again = self._again(answered, self._who(analyst))
+        again = self._again(answered, self.who(analyst))
         return self.ledger.preview_share(answered.entry, again, self.declaration, (self._before,))
 
     def shared(
@@ -205,7 +214,7 @@ class Session:
             self.close_guard.wait_for_closing()
             self.check_unchanged()
             self._declare()
-            again = {each.entry: self._again(each, self._who(analyst)) for each in made_of}
+            again = {each.entry: self._again(each, self.who(analyst)) for each in made_of}
             who = next(iter(again.values())).analyst
             try:
                 kept = self.ledger.share(again)
@@ -242,17 +251,23 @@ class Session:
         return self.ledger.preview(request, self.declaration, (self._before,))
 
     def charged(
-        self, program: Program, request: Request, compute: Callable[[], Sequence[Noisy]], show: Callable[[Paid], Shown]
+        self,
+        program: Program,
+        request: Request,
+        compute: Callable[[], Sequence[Noisy]],
+        show: Callable[[Paid], Shown],
+        commit: Commit | None = None,
     ) -> Shown:
         """Reserves, computes, commits and shows; or shows the stored answer.
 
         `show` makes the result. It is called in here, so that an interrupt during it can say that the answer is stored.
+        `commit` stores what was computed, if that is more than an answer: steps of a stream, with their state.
         """
         with self.close_guard.question_lock():
             attempt = self.ledger.attempt(request)
             paid: Paid | None = None
             try:
-                paid = self._paid(program, attempt, compute)
+                paid = self._paid(program, attempt, compute, commit)
                 return show(paid)
             except BaseException as stopped:
                 error = self._settle(attempt, paid, stopped)
@@ -266,7 +281,9 @@ class Session:
 
     # --- the path -----------------------------------------------------------------------------------------------
 
-    def _paid(self, program: Program, attempt: Reservation, compute: Callable[[], Sequence[Noisy]]) -> Paid:
+    def _paid(
+        self, program: Program, attempt: Reservation, compute: Callable[[], Sequence[Noisy]], commit: Commit | None
+    ) -> Paid:
         self.close_guard.wait_for_closing()
         self.check_unchanged()
         self._declare()
@@ -282,7 +299,8 @@ class Session:
         self.check_unchanged()  # again, because reserving takes time
         attempt.touch()
         noisy = compute()
-        receipt = self.ledger.commit(attempt, program.write(noisy))
+        payload = program.write(noisy)
+        receipt = self.ledger.commit(attempt, payload) if commit is None else commit(attempt, payload)
         admitted = attempt.admitted
         return Paid(noisy, receipt, None, attempt.request, None if admitted is None else (admitted.caps, admitted.total))
 
@@ -373,5 +391,7 @@ class Session:
 
 
 def _words(request: Request) -> str:
-    """Shows the price of a request."""
+    """Shows the price of a request. The steps of a stream are paid for when it is opened."""
+    if request.stream is not None and request.stream.at is not None:
+        return "nothing more: the price of the stream"
     return str(Price(request.charge.epsilon, request.charge.delta))

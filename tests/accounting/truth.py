@@ -1,5 +1,8 @@
 """Independent answers for the accountant's tests: laws listed outcome by outcome, without transforms.
 
+`outputs` gives the two output laws of a release, and `stick` compares products of them, output by output: nothing is a
+log ratio there. `by_counts` does it for many equal releases with few outputs, `by_integral` by a plain integral in floats on a
+line and a grid of its own choice.
 `listed` gives every value of the log ratio with its exact probability, as a ball; `delta` sums over all outcomes of a
 composition. `merged` turns a density into cells and compares their masses, which data processing can only lower, so
 composing cells bounds delta from below.
@@ -100,3 +103,89 @@ def merged_delta(pairs: Sequence[tuple[Part, int]], cells: int, epsilon: float) 
             x, p = np.add.outer(x, one[0]).ravel(), np.multiply.outer(p, one[1]).ravel()
     above = x > epsilon
     return float((p[above] * -np.expm1(epsilon - x[above])).sum())
+
+
+Outputs = tuple[np.ndarray, np.ndarray]
+
+
+def outputs(part: Part) -> Outputs:
+    """The probabilities of all outputs with and without the unit (or with one value and another), in floats."""
+    if isinstance(part, parts.Subsampled):
+        with_unit, without = outputs(part.part)
+        mixed = float(1 - part.q) * without + float(part.q) * with_unit
+        return (without, mixed) if part.removed else (mixed, without)
+    if isinstance(part, parts.KaryResponse):
+        k, high = part.categories, math.exp(float(part.epsilon) * (1 if part.truthful else -1))
+        one, other = np.ones(k), np.ones(k)
+        one[0] = other[1] = high
+        return one / one.sum(), other / other.sum()
+    if isinstance(part, parts.Response):
+        high = 1 / (1 + math.exp(-float(part.epsilon)))
+        return np.array([high, 1 - high]), np.array([1 - high, high])
+    if isinstance(part, parts.DiscreteLaplace):
+        a, k = math.exp(-float(part.epsilon) / part.steps), part.steps
+        without = np.array([1.0, *((1 - a) * a**x for x in range(1, k)), a**k]) / (1 + a)
+        return without[::-1], without
+    if isinstance(part, parts.DiscreteGaussian):
+        reach = 12 * math.isqrt(math.ceil(part.variance)) + 12
+        x = np.arange(-reach, reach + part.shift + 1)
+        weights = [np.exp(-((x - at) ** 2) / (2 * float(part.variance))) for at in (part.shift, 0)]
+        return weights[0] / weights[0].sum(), weights[1] / weights[1].sum()
+    raise NotImplementedError(type(part).__name__)
+
+
+def cells(q: float, sigma: float, count: int) -> Outputs:
+    """Subsampled Gaussian noise, a unit added, after merging its outputs into cells: a lower bound."""
+    x = np.concatenate([[-np.inf], np.linspace(-7 * sigma, 1 + 7 * sigma, count + 1), [np.inf]])
+
+    def masses(at: np.ndarray) -> np.ndarray:
+        low, high = at[:-1], at[1:]
+        return np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
+
+    near, far = masses(x / sigma), masses((x - 1) / sigma)
+    return (1 - q) * near + q * far, near
+
+
+def stick(releases: Sequence[Outputs], epsilon: float) -> float:
+    """The sum over all outputs of (p - e^epsilon q)_+ for a product of releases."""
+    p, q = np.ones(1), np.ones(1)
+    for one, other in releases:
+        p, q = np.multiply.outer(p, one).ravel(), np.multiply.outer(q, other).ravel()
+    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
+
+
+def by_counts(part: Part, n: int, epsilon: float) -> float:
+    """The same for n equal releases: outputs that are equal but for their order have equal probabilities."""
+    one, other = outputs(part)
+    chosen = np.array(list(itertools.combinations(range(n + len(one) - 1), len(one) - 1)))
+    each = np.diff(chosen, prepend=-1, append=n + len(one) - 1, axis=1) - 1
+    factorial = np.array([math.lgamma(k + 1) for k in range(n + 1)])
+    ways = factorial[n] - factorial[each].sum(axis=1)
+    return float(np.maximum(np.exp(ways + each @ np.log(one)) - np.exp(ways + epsilon + each @ np.log(other)), 0).sum())
+
+
+def by_integral(part: Part, n: int, epsilon: float, order: float, period: float) -> float:
+    """delta of n releases in floats, by the integral on Re z = order with nodes 2 pi / period apart."""
+    if isinstance(part, parts.SubsampledGaussian):
+        s = float(part.sigma)
+        x = np.linspace(-11 * s, 1 + 11 * s, 6001)
+        u, q = (x - 0.5) / s**2, np.exp(-x * x / (2 * s * s)) / (s * math.sqrt(2 * math.pi)) * (x[1] - x[0])
+    elif isinstance(part, parts.Subsampled) and isinstance(part.part, parts.Laplace):
+        e = float(part.part.epsilon)
+        nodes, weights = np.polynomial.legendre.leggauss(200)
+        u = np.concatenate([[-e, e], e * nodes])
+        q = np.concatenate([[0.5, 0.5 * math.exp(-e)], e * weights * np.exp(-e * (nodes + 1) / 2) / 4])
+    else:
+        raise NotImplementedError(type(part).__name__)
+    loss = np.log(float(1 - part.q) + float(part.q) * np.exp(u))
+    loss, p = (-loss, q) if part.removed else (loss, q * np.exp(loss))
+    t, total = 0.0, 0.0
+    while True:
+        z = order + 1j * t
+        term = np.exp(n * np.log((p * np.exp(z * loss)).sum()) - z * epsilon) / (z * (z + 1))
+        if not abs(term) < math.inf:
+            raise ArithmeticError("this order is too large")
+        total += float(term.real) / (2 if t == 0 else 1)
+        if abs(term) < 1e-16 * abs(total):
+            return total * 2 / period
+        t += 2 * math.pi / period

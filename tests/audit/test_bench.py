@@ -16,8 +16,8 @@ from detection.anchors import ANCHORS
 from detection.case import patterns
 from detection.score import Row, flags, score, summary, table
 from dither.audit import VIOLATES
-from dither.audit.blackbox.attack import draw_outputs
 from dither.audit.blackbox.outputs import Raised
+from dither.audit.blackbox.workers import draw_one
 
 NAMED = {case.name: case for case in CASES}
 RIGHT = [case for case in CASES if not case.broken]
@@ -189,7 +189,8 @@ def only(event: Callable[[Any], bool], pair: int = 0, side: int = 1) -> Callable
     """An event that happens on one side and never on the other."""
 
     def holds(case: Case) -> bool:
-        runs = [draw_outputs(case.target(3), data, 3000) for data in case.pairs[pair]]
+        target = case.target(3)
+        runs = [[draw_one(target.run, data) for _ in range(3000)] for data in case.pairs[pair]]
         return any(event(x) for x in runs[side]) and not any(event(x) for x in runs[1 - side])
 
     return holds

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from detection.case import Case
+from detection.functions import function, neighbours
 from dither.audit.blackbox.attack import attack
+from dither.audit.foreign import Claim, Foreign, verdicts
 from dither.audit.verdict import VIOLATES, Verdict
 
 
@@ -39,6 +41,17 @@ def flags(case: Case, repetitions: int, seconds: float, seed: int = 1000, strict
 
 def score(case: Case, *, seconds: float = 3.0, seed: int = 1, most: int = 4_000_000) -> Verdict:
     return attack(case.target(seed), seconds=seconds, most=most)
+
+
+def made_up(case: Case, seconds: float, seed: int = 1) -> Verdict:
+    """Audits the case as a function, with made-up data only: the first verdict that says "violates", or the last one."""
+    claim = Claim(case.epsilon, case.delta, neighbours=neighbours(case), seed=seed)
+    found: list[Verdict] = []
+    for verdict in verdicts(Foreign.of(case.name, function(case), claim, seconds), seconds, lambda words, share: None):
+        found.append(verdict)
+        if verdict.outcome == VIOLATES:
+            break
+    return found[-1]
 
 
 def table(rows: Iterable[Row]) -> str:

@@ -22,12 +22,17 @@ WEIGHTS = {
     "peak": 1,
     "fair bits": 1,
     "mechanisms": 4,
+    "joint laws": 1,
+    "inverses": 1,
     "attacks": 4,
     "audit": 8,
     "clipped mean": 1,
     "margins across groups": 1,
     "free answers": 1,
     "margins around several results": 1,
+    "bundles of a list": 1,
+    "planar laplace": 1,
+    "local reports": 2,
     "other": 4,
 }
 

@@ -8,9 +8,10 @@ from dither.exact import balls
 from dither.exact.laws.base import Law
 from dither.exact.laws.categorical import Categorical
 from dither.exact.laws.coins import Coin, ExpCoin, Flat
-from dither.exact.laws.derived import Clamped, Finite, Moved
+from dither.exact.laws.derived import Clamped, Finite, Given, Moved
 from dither.exact.laws.gaussian import Gaussian
 from dither.exact.laws.geometric import Cut, OneSided, TwoSided
+from dither.exact.laws.joint import Branching, Product
 
 EXAMPLES: tuple[Law, ...] = (
     TwoSided("1/1000"),
@@ -55,6 +56,11 @@ EXAMPLES: tuple[Law, ...] = (
     Clamped(Flat(5), 7, 9),
     Clamped(Flat(5), -2, 3),
     Clamped(Gaussian(9), 2, 2),
+    Product((Coin("1/3"), Cut(2, 2))),
+    Branching(Coin("1/3"), (Flat(2), Cut(2, 3))),
+    Given(TwoSided(3), -4),
+    Given(Gaussian(9), 2),
+    Given(Cut(3, 10), 7),
     Finite((lambda: balls.ball(Fraction(1, 3)), lambda: balls.ball(0), lambda: balls.ball(Fraction(2, 3)))),
 )
 

@@ -134,3 +134,25 @@ def test_prices_are_shown_as_they_are_or_rounded_up(value: str, shown: str) -> N
 def test_the_picture_has_the_number_of_the_words(epsilon: str) -> None:
     shown = plots.factor_words(float(dt.Pure(epsilon).epsilon()))
     assert f" = {shown}." in said("--epsilon", epsilon)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("answer", [100, 128, 129, 131])
+def test_given_an_answer_beliefs_are_those_of_the_exact_law(epsilon: str, answer: int) -> None:
+    text, eps = said("--epsilon", epsilon, "--answer", str(answer), "--others", "128"), float(dt.Pure(epsilon).epsilon())
+    told = text[text.index("Given this answer") :]
+    assert f"came out as {answer}. It is 128 without you and 129 with you" in told
+    shift = eps * (abs(answer - 128) - abs(answer - 129))
+    for before in (1, 10, 50, 90):
+        found = re.search(rf" {before} % ([\d.e-]+) % ([\d.e-]+) … ([\d.e-]+) %", told)
+        assert found, before
+        assert close_above(found[1], 100 * belief(before / 100, shift))
+        assert close_below(found[2], 100 * belief(before / 100, -eps))
+        assert close_above(found[3], 100 * belief(before / 100, eps))
+
+
+def test_an_answer_alone_is_refused() -> None:
+    for words in (["--answer", "131"], ["--others", "128"], ["--answer", str(10**400), "--others", "128"]):
+        done = run("explain", "--epsilon", "1", *words)
+        assert done.exit_code == 2
+        assert "Fix" in done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -146,6 +146,14 @@ def workloads() -> Iterator[Right]:
     yield Right("Workload.design.margins", work.design(epsilon=1).margins, {"confidence": "0.9"})
 
 
+def tradeoffs() -> Iterator[Right]:
+    """Trade-offs, with few questions: a strategy for many takes long to find."""
+    given = {"question": "thresholds", "error": 4, "epsilon": 1, "delta": "1e-6", "most": 4}
+    yield Right("tradeoff", dt.tradeoff, given)
+    yield Right("tradeoff(questions)", dt.tradeoff, {"question": "histogram", "questions": 4, "error": 4})
+    yield Right("Tradeoff[way]", dt.tradeoff("histogram", questions=2, epsilon=1).__getitem__, {"key": ("one by one", "pure")})
+
+
 def streams() -> Iterator[Right]:
     """Running sums; every call gets one of its own, as numbers that were fed are not taken back."""
     given = {"horizon": 9, "epsilon": 1, "delta": "1e-6", "contributions": 2, "largest": 3}
@@ -163,6 +171,99 @@ def streams() -> Iterator[Right]:
         dt.RunningSum.load(path, key)
 
     yield Right("RunningSum.save", save_and_load, {"path": path, "key": bytes(32)})
+
+
+def traces() -> Iterator[Right]:
+    """Traced programs, and what their values are given."""
+    data, table = dt.records([0, 1, 2], 0, 2), dt.records([[0, 1], [2, 1]], 0, 2)
+    noise = dt.Geometric(epsilon=1, sensitivity=1)
+    yield Right("records", dt.records, {"values": [1, 2], "low": 0, "high": 3, "step": "1/2"})
+    yield Right(
+        "trace",
+        lambda program, data, limit: dt.trace(program, data, limit=limit),
+        {"program": lambda x: x.sum().release(noise), "data": data, "limit": dt.PureFilter(10)},
+    )
+
+    def ask(epsilon: Any, step: Any, low: Any, high: Any) -> Any:
+        return dt.trace(lambda rows: dt.StatisticalQueries(rows, epsilon=epsilon, step=step).mean(len, low, high), table)
+
+    yield Right("StatisticalQueries", ask, {"epsilon": 1, "step": "1/2", "low": 0, "high": 1})
+    for name, given in (
+        ("clip", {"low": 0, "high": 1, "step": "1/2"}),
+        ("floor", {"step": 2}),
+        ("minimum", {"other": 1}),
+        ("release", {"mechanism": noise}),
+        ("__getitem__", {"key": 1}),
+    ):
+        yield Right(
+            f"trace({name})", lambda _name=name, **odd: dt.trace(lambda x: _none(getattr(x, _name)(**odd)), data), given
+        )
+    for name, given in (("clip_norm", {"norm": 1}), ("truncate", {"step": 2}), ("__getitem__", {"key": (slice(None), 0)})):
+        yield Right(
+            f"trace({name})", lambda _name=name, **odd: dt.trace(lambda x: _none(getattr(x, _name)(**odd)), table), given
+        )
+
+
+def _none(value: object) -> None:
+    """Drops a private value, which a program must not return."""
+
+
+def places() -> Iterator[Right]:
+    plane = {"epsilon": 1, "step": "1/2", "unit": "metre", "region": ((0, 0), (9, 9))}
+    yield Right("PlanarLaplace", dt.PlanarLaplace, plane)
+    noise = dt.PlanarLaplace(epsilon=1)
+    yield Right("PlanarLaplace.for_answer", dt.PlanarLaplace.for_answer, {"epsilon": 1, "sensitivity": 2, "step": "1/2"})
+    yield Right("PlanarLaplace.release", noise.release, {"exact": (1, 2)})
+    yield Right("PlanarLaplace.release(x)", lambda x: noise.release((x, 0)), {"x": 1})
+    yield Right("PlanarLaplace.between", noise.between, {"x": (1, 2), "y": (0, 0)})
+    yield Right("PlanarLaplace.probability", noise.probability, {"exact": (1, 2), "output": (0, 0)})
+    yield Right("PlanarLaplace.margin", noise.margin, {"confidence": "0.9"})
+    yield Right("PlanarLaplace.remap", noise.remap, {"output": (1, 2), "places": [[0, 0], [1, 1]], "prior": [1, 2]})
+    yield Right("PlanarLaplace.verify_pairs", noise.verify_pairs, {"pairs": [((0, 0), (1, 1))]})
+    points = {"points": [(0, 0), (1, 1)], "distance": "euclid", "epsilon": 1, "unit": "metre"}
+    yield Right("MetricExponential", dt.MetricExponential, points)
+    finite = dt.MetricExponential([(0, 0), (1, 1)], epsilon=1)
+    yield Right("MetricExponential.release", finite.release, {"exact": (0, 0)})
+    yield Right("MetricExponential.between", finite.between, {"x": (0, 0), "y": (1, 1)})
+    yield Right("MetricExponential.margin", finite.margin, {"confidence": "0.9"})
+    yield Right("MetricGrid", dt.MetricGrid, {"width": 3, "height": 4, "epsilon": 1})
+    yield Right("MetricGrid.release", dt.MetricGrid(3, 4, epsilon=1).release, {"exact": (1, 2)})
+    yield Right("MetricGrid.margin", dt.MetricGrid(3, 4, epsilon=1).margin, {"confidence": "0.9"})
+    yield Right("PerDistance", dt.PerDistance, {"epsilon": 1, "unit": "metre"})
+    yield Right("PerDistance.between", dt.PerDistance(1).between, {"distance": 3})
+    yield Right("PerDistance.repeat", dt.PerDistance(1).repeat, {"n": 3})
+    yield Right("LocalMap", dt.LocalMap, {"latitude": 48, "longitude": 16})
+    centre = dt.LocalMap(latitude=48, longitude=16)
+    yield Right("LocalMap.metres", centre.metres, {"latitude": 48, "longitude": 16})
+    yield Right("LocalMap.degrees", centre.degrees, {"places": (1, 2)})
+
+
+def local() -> Iterator[Right]:
+    yield Right("LocalSurvey.choice", dt.LocalSurvey.choice, {"name": "x", "values": ["a", "b"], "epsilon": 1, "kind": "unary"})
+    yield Right("LocalSurvey.number", dt.LocalSurvey.number, {"name": "x", "low": 0, "high": 9, "epsilon": 1})
+    survey, age = dt.LocalSurvey.choice("x", ["a", "b"], epsilon=1), dt.LocalSurvey.number("x", 0, 9, epsilon=1)
+    yield Right("LocalSurvey.from_json", dt.LocalSurvey.from_json, {"text": survey.to_json()})
+    yield Right("LocalSurvey.report", survey.report, {"value": "a"})
+    yield Right("LocalSurvey.report(number)", age.report, {"value": 3})
+    yield Right("LocalSurvey.reports", survey.reports, {"values": ["a", "b"]})
+    yield Right("LocalSurvey.reports(number)", age.reports, {"values": [1, 2]})
+    yield Right("LocalClient", dt.LocalClient, {"survey": survey, "memory": None})
+    yield Right(
+        "LocalClient.report",
+        lambda value, fresh: dt.LocalClient(survey).report(value, fresh=fresh),
+        {"value": "a", "fresh": True},
+    )
+    yield Right("Aggregator", dt.Aggregator, {"survey": survey})
+    desk = dt.Aggregator(survey)
+    yield Right("Aggregator.add", desk.add, {"reports": [survey.report("a")]})
+    yield Right("Aggregator.estimate", desk.estimate, {"confidence": "0.9"})
+    yield Right("HeavyHitters", dt.HeavyHitters, {"name": "x", "bits": 12, "epsilon": 1})
+    words = dt.HeavyHitters("x", bits=9, epsilon=1)
+    yield Right("HeavyHitters.report", words.report, {"value": 5})
+    reports = [words.report(5)]
+    yield Right("HeavyHitters.find", words.find, {"reports": reports, "most": 2, "confidence": "0.9"})
+    yield Right("shuffled_delta", dt.shuffled_delta, {"epsilon0": 1, "reports": 9, "epsilon": "0.1"})
+    yield Right("shuffled_epsilon", dt.shuffled_epsilon, {"epsilon0": 1, "reports": 9, "delta": "0.1"})
 
 
 def graphs() -> Iterator[Right]:
@@ -224,10 +325,26 @@ PARTS: dict[Any, dict[str, Any]] = {
 }
 
 
+SPACES: list[tuple[Any, Any]] = [
+    (dt.spaces.Subsets(items=3, k=2), [1, 2, 3]),
+    (dt.spaces.Intervals(cells=2), [1, 2]),
+    (dt.spaces.Paths((("a", "b"), ("b", "c")), "a", "c"), [1, 2]),
+    (dt.spaces.SpanningTrees(((0, 1), (1, 2), (0, 2))), [1, 2, 3]),
+    (dt.spaces.TopK(items=3, k=2), [1, 2, 3]),
+    (dt.spaces.Orders(items=2), [[0, 1], [0, 0]]),
+]
+
+
 def meanings() -> Iterator[Right]:
     noise = dt.Geometric(epsilon=1, sensitivity=1)
     yield Right("verify", dt.verify, {"mechanism": noise, "pairs": [(1, 2)], "claimed": 1})
+    yield Right("verify(delta)", dt.verify, {"mechanism": noise, "pairs": [(1, 2)], "claimed": 1, "delta": "1e-6"})
+    yield Right("profile", dt.profile, {"mechanism": noise, "pairs": [(1, 2)], "epsilons": [0, 1]})
     yield Right("postprocess", dt.postprocess, {"mechanism": noise, "function": abs})
+    prior = {"mechanism": noise, "prior": {1: "1/2", 2: "1/2"}}
+    yield Right("leakage.posterior", dt.leakage.posterior, {**prior, "answer": 3, "steps": 1})
+    yield Right("leakage.measure", dt.leakage.measure, {**prior, "steps": 1})
+    yield Right("leakage.flat", dt.leakage.flat, {"values": [1, 2]})
     told, pure = dt.guarantees, dt.Pure(1)
     yield Right("factor", told.factor, {"epsilon": 1})
     yield Right("power", told.power, {"loss": pure, "false_alarms": "0.1", "delta": "1e-6"})
@@ -250,6 +367,12 @@ def meanings() -> Iterator[Right]:
     yield Right("sensitivity.thresholds", moved.thresholds, {"points": 5, "neighbours": dt.AddRemove()})
     given = {"ranges": [(0, 9)], "neighbours": dt.AddRemove(), "at_least": 5}
     yield Right("sensitivity.attribute_means", moved.attribute_means, given)
+    given = {"low": 0, "high": 9, "n": 50, "epsilon": 1, "neighbours": dt.AddRemove()}
+    yield Right("sensitivity.compare", moved.compare, given)
+    yield Right("Usefulness[name]", moved.compare(0, 9, 50).__getitem__, {"name": "mean"})
+    given = {"w": lambda table, r: table.count(r), "candidates": "ab", "records": "ab", "n": 3, "neighbours": dt.Replace()}
+    yield Right("sensitivity.score", moved.score, given)
+    yield Right("sensitivity.score, declared", moved.score, {**given, "declared": 1, "pairs": 2})
 
 
 def mechanisms() -> Iterator[Right]:
@@ -268,16 +391,52 @@ def mechanisms() -> Iterator[Right]:
         dt.RandomizedResponse: {"epsilon": 1, "categories": 3},
         dt.SparseVector: {"epsilon": 1, "sensitivity": 1, "threshold": 5, "cutoff": 2},
         dt.Threshold: {"epsilon": 1, "delta": "1e-6", "keys_per_unit": 2, "rule": "optimal"},
+        dt.Channel: {"rows": [["3/4", "1/4"], ["1/4", "3/4"]]},
+        dt.Compose: {"parts": [dt.Geometric(epsilon=1, sensitivity=1)] * 2},
     }
     for kind, given in made.items():
         yield Right(kind.__name__, kind, given)
         yield from _methods(kind(**given))
     yield Right("Gaussian(scale)", dt.Gaussian, {"sensitivity": 1, "scale": 5})
     yield Right("Gaussian(rho)", dt.Gaussian, {"sensitivity": dt.L2(1, 2), "rho": 1, "grid": 1})
+    for space, numbers in SPACES:
+        yield Right("Structured", dt.Structured, {"space": space, "epsilon": 1, "sensitivity": 1, "monotone": True})
+        one = dt.Structured(space, epsilon=1, sensitivity=1)
+        yield Right(f"Structured.release, {space.tag}", one.release, {"exact": numbers})
+        yield Right(f"Structured.law, {space.tag}", one.law, {"exact": numbers})
+        yield Right(f"Structured.outcome, {space.tag}", one.outcome, {"k": 0})
+        yield Right(f"Structured.margin, {space.tag}", one.margin, {"confidence": "0.9", "best": 1})
+        yield Right(f"spaces, {space.tag}", type(space), {each.name: getattr(space, each.name) for each in fields(space)})
+    coins = dt.Geometric(epsilon=1, sensitivity=1).sampled("1/2")
+    yield Right("Geometric.sampled", dt.Geometric(epsilon=1, sensitivity=1).sampled, {"q": "1/2", "neighbours": dt.Replace(4)})
+    yield Right("Sampled.release", coins.release, {"exact": [1, 0, 1]})
+    yield Right("Sampled.law", coins.law, {"exact": [1, 0, 1]})
+    yield Right("Sampled.estimate", coins.estimate, {"released": 7})
     yield Right("RandomizedResponse(p)", dt.RandomizedResponse, {"p": "0.9"})
     for each in (dt.Geometric, dt.Laplace, dt.Gaussian, dt.Exponential, dt.NoisyMax, dt.SparseVector, dt.TruncatedGeometric):
         rest = {name: it for name, it in made[each].items() if name not in ("epsilon", "delta")}
         yield Right(f"{each.__name__}.with_scale", each.with_scale, {"scale": 5, **rest})
+
+
+def around() -> Iterator[Right]:
+    """Mechanisms made of others, and of functions."""
+    coin = dt.RandomizedResponse(epsilon=1)
+    yield Right("Compose.repeat", dt.Compose.repeat, {"mechanism": coin, "n": 3})
+    yield Right("Compose, star", dt.Compose, {}, (coin, coin))
+    both = dt.Compose(coin, coin)
+    yield Right("Compose.release", both.release, {"exact": 1})
+    yield Right("Adaptive", dt.Adaptive, {"first": coin, "choose": lambda answer: coin, "second": dt.Pure(1)})
+    follow = dt.Adaptive(coin, lambda answer: coin)
+    yield Right("Adaptive.release", follow.release, {"exact": 1})
+    yield Right("Adaptive.law", follow.law, {"exact": 1})
+    yield Right("Adaptive.outcome", follow.outcome, {"k": 0})
+    yield Right("Oblivious", dt.Oblivious, {"function": sum, "mechanism": coin, "otherwise": 0})
+    asked = dt.Oblivious(sum, coin)
+    yield Right("Oblivious.release", asked.release, {"data": [1]})
+    yield Right("Oblivious.law", asked.law, {"data": [1]})
+    yield Right("Oblivious.check", asked.check, {"pairs": [((0,), (1,))], "other": asked})
+    for relation in (dt.AddRemove(), dt.Replace()):
+        yield Right(f"{type(relation).__name__}.pairs", relation.pairs, {"values": [0, 1], "rows": 2})
 
 
 def _methods(one: Any) -> Iterator[Right]:

@@ -19,12 +19,17 @@ EVERY = [
     *odd_calls.losses(),
     *odd_calls.meanings(),
     *odd_calls.mechanisms(),
+    *odd_calls.around(),
     *odd_calls.workloads(),
+    *odd_calls.tradeoffs(),
     *odd_calls.streams(),
     *odd_calls.graphs(),
+    *odd_calls.traces(),
+    *odd_calls.places(),
+    *odd_calls.local(),
     *odd_questions.questions(),
 ]
-NEEDS_NOTHING = {"AddRemove", "Odometer", "count_units", "guarantees", "parts", "sensitivity", "Curator", "Receipt"}
+NEEDS_NOTHING = {"AddRemove", "Odometer", "count_units", "guarantees", "leakage", "parts", "sensitivity", "Curator", "Receipt"}
 
 
 def failures(right: Right) -> list[str]:

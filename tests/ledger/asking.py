@@ -10,10 +10,11 @@ from typing import Any
 
 from dither.ledger.ledger import Ledger
 from dither.ledger.receipts import Key, Receipt
-from dither.ledger.records import Declaration, Request
+from dither.ledger.records import Declaration, Request, StreamStep
 from dither.ledger.reservations import Reservation
 from dither.ledger.state import Identity, first_texts
 from dither.ledger.stores.base import Row, Store, Transaction
+from dither.ledger.streams import continues, stream_key
 from dither.privacy.filters import Caps, Charge
 
 KEY = Key.new()
@@ -59,7 +60,7 @@ def gaussian(rho: Fraction, slack: Fraction = Fraction(0)) -> Charge:
 def request(plan: Any = 1, epsilon: str | Charge = "0.1", analyst: str = "ada", **changes: Any) -> Request:
     fields: dict[str, Any] = {
         "question": f"SELECT COUNT(*) FROM people WHERE age = {plan}",
-        "plan": f"plan {plan}",
+        "plan": plan if str(plan).startswith("{") else f"plan {plan}",
         "catalog_hash": "c1",
         "snapshot": "2026-11",
         "analyst": analyst,
@@ -89,6 +90,30 @@ def asked(ledger: Ledger, *args: Any, payload: str = "42", **changes: Any) -> Re
     held = reserved(ledger, *args, **changes)
     held.touch()
     return ledger.commit(held, payload)
+
+
+FREE = Charge(Fraction(0), Fraction(0), Fraction(0))
+
+
+def opened_stream(ledger: Ledger, plan: str = "days", epsilon: str = "0.1", analyst: str = "ada", **changes: Any) -> str:
+    """Opens a stream, and returns its key."""
+    key = stream_key(f"plan {plan}", analyst)
+    held = reserved(ledger, plan, epsilon, analyst, stream=StreamStep(key), **changes)
+    held.touch()
+    ledger.advance(held, "opened", 0, "state 0")
+    return key
+
+
+def advanced(ledger: Ledger, key: str, at: int, step: int, **changes: Any) -> Receipt:
+    """Releases the steps of a stream from one to another."""
+    held = reserved(ledger, **continued(key, at) | changes)
+    held.touch()
+    return ledger.advance(held, f"sums {at} {step}", step, f"state {step}")
+
+
+def continued(key: str, at: int) -> dict[str, Any]:
+    """Returns the request that continues a stream."""
+    return {"charge": FREE, "mechanisms": (), "stream": StreamStep(key, at), "plan": continues(key, at)}
 
 
 class Clock:

@@ -12,6 +12,7 @@ from dither.errors import LedgerError
 from dither.ledger.records import (
     KINDS,
     START,
+    Advanced,
     Cancelled,
     Committed,
     Declared,
@@ -75,6 +76,7 @@ RECORDS: list[Record] = [
     Replayed(4, "6" * 64, "2" * 64, "bob", Charge(Fraction(1, 10), Fraction(0))),
     Reopened(7),
     Restored(9, "12:" + "7" * 64),
+    Advanced(3, "4" * 64, "2" * 64, "5" * 64, '{"sums":[41]}', "8" * 64, 7, 4, "9" * 64),
 ]
 
 

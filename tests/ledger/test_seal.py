@@ -19,7 +19,7 @@ from dither.ledger.stores.base import Store
 from dither.ledger.stores.postgres import Postgres
 from dither.ledger.stores.sqlite import SQLite
 from dither.ledger.verify.report import verify
-from ledger.asking import KEY, Clock, asked, declaration, identity, request, reserved
+from ledger.asking import KEY, Clock, advanced, asked, declaration, identity, opened_stream, request, reserved
 
 CHANGED = "changed by someone without its key"
 
@@ -70,7 +70,8 @@ def broken(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("key", [*state.STATE_KEYS])
 def test_what_is_taken_away_stops_the_ledger(ledger: Ledger, clock: Clock, key: str) -> None:
-    asked(ledger, 1, "0.9")
+    asked(ledger, 1, "0.8")
+    opened_stream(ledger)
     broken(ledger)
     execute(ledger.store, f"DELETE FROM state WHERE key = '{key}'")
     refuses(Ledger(ledger.store, KEY, clock))
@@ -80,7 +81,9 @@ def test_what_is_taken_away_stops_the_ledger(ledger: Ledger, clock: Clock, key: 
 @pytest.mark.parametrize("key", [*state.STATE_KEYS])
 def test_what_is_put_back_alone_stops_the_ledger(ledger: Ledger, clock: Clock, key: str) -> None:
     asked(ledger, 1, "0.1")
+    stream = opened_stream(ledger, epsilon="0.01")
     old = texts(ledger)
+    advanced(ledger, stream, 0, 1)
     ledger.register(declaration(catalog_hash="c2"))
     asked(ledger, 2, "0.8", analyst="bob", catalog_hash="c2", tables=("visits",))
     forged = {"caps": old["caps"].replace('"1"', '"2"'), "leases": '{"9":["","","1.x",1]}', "fuse": '{"closed":0,"dead":0}'}

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
+from dither.exact import replay
 from dither.exact.balls import ball, exp, working
 from dither.exact.laws.derived import Moved
 from dither.exact.laws.geometric import TwoSided
@@ -143,7 +144,7 @@ def test_bad_parameters_are_refused(epsilon: object, sensitivity: object, word: 
         None,
         True,
         1j,
-        [1.0],
+        {1.0},
         np.zeros((1, 1)),
         np.array(["a"]),
         WIDE(1),
@@ -158,3 +159,28 @@ def test_answers_that_are_not_numbers_are_refused(exact: object, no_dice: None) 
 def test_a_vector_needs_its_dimension_declared(no_dice: None) -> None:
     with pytest.raises(ArgumentError, match="dimension=2"):
         Laplace(epsilon=1, sensitivity=1, grid="1/2").release(np.zeros(2))
+
+
+MIXED = [0.3, Fraction(-7, 3), 5, Decimal("2.25"), float("nan"), float("inf"), True, None, "x", 2**70]
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("grid", ["1/4", "1/10", 1])
+def test_lists_and_tuples_are_released_as_arrays_are(kind: type, grid: str | int) -> None:
+    noise = Laplace(epsilon=1, sensitivity=L1(1, dimension=len(MIXED)), grid=grid)
+    array = np.array(MIXED, dtype=object)
+    with replay.stream(b"lists"):
+        expected = noise.release(array)
+    with replay.stream(b"lists"):
+        released = noise.release(kind(MIXED))
+    assert released.dtype == expected.dtype
+    assert released.tolist() == expected.tolist()
+    with replay.stream(b"lists"):  # the twin: another number is another release
+        assert noise.release(kind([1.3, *MIXED[1:]])).tolist() != expected.tolist()
+
+
+def test_a_list_longer_than_its_sensitivity_covers_is_refused_and_no_element_decides() -> None:
+    with pytest.raises(ArgumentError, match="2 coordinates"):
+        Laplace(epsilon=1, sensitivity=1, grid=1).release([1, 2])
+    noise = Laplace(epsilon=1, sensitivity=L1(1, dimension=3), grid="1/4")
+    assert len(noise.release([[1, 2], {}, np.array([1, 2])])) == 3

@@ -8,7 +8,19 @@ from typing import Any
 
 import pytest
 
-from dither.mechanisms import L1, L2, Example, Exponential, Gaussian, Geometric, PerCoordinate, Threshold, registry
+from dither.mechanisms import (
+    L1,
+    L2,
+    Channel,
+    Compose,
+    Example,
+    Exponential,
+    Gaussian,
+    Geometric,
+    PerCoordinate,
+    Threshold,
+    registry,
+)
 from dither.privacy.losses import ZCDP
 
 KINDS = [kind for kind in registry() if kind.__module__.startswith("dither.")]
@@ -17,7 +29,7 @@ EXAMPLES = [example for kind in KINDS for example in kind.examples()]
 # The closed table. A tag is never changed: it is in ledgers and receipts that people keep.
 TAGS = {
     *("Geometric", "TruncatedGeometric", "Laplace", "Gaussian", "Threshold", "RandomizedResponse", "SparseVector"),
-    *("Exponential", "PermuteAndFlip", "NoisyMax"),
+    *("Exponential", "PermuteAndFlip", "NoisyMax", "Sampled", "Structured", "Channel", "Compose"),
 }
 
 
@@ -59,6 +71,16 @@ def test_every_mechanism_has_one_tag_of_the_closed_table() -> None:
         (
             Exponential(epsilon=1, sensitivity=1, candidates=("a", "b"), monotone=True),
             {"mechanism": "Exponential", "epsilon": "1", "sensitivity": "1", "candidates": ["a", "b"], "monotone": True},
+        ),
+        (
+            Compose(Channel([["3/4", "1/4"], ["1/4", "3/4"]]), Geometric(epsilon=1, sensitivity=2)),
+            {
+                "mechanism": "Compose",
+                "parts": [
+                    {"mechanism": "Channel", "rows": ["3/4 1/4", "1/4 3/4"]},
+                    {"mechanism": "Geometric", "epsilon": "1", "sensitivity": {"norm": "L1", "bound": "2"}},
+                ],
+            },
         ),
         (
             Threshold(epsilon=1, delta="1e-6", keys_per_unit=3),

@@ -174,3 +174,19 @@ def test_conditions_on_the_person_share_a_release() -> None:
         answer = survey.ask(text, epsilon=900)
     assert len(answer.plan.noises) == 1
     assert (answer["m"], answer["f"], answer["n"]) == ([200], [200], [800])
+
+
+def test_nulls_are_a_part_of_the_count() -> None:
+    """COUNT(*) - COUNT(x) is the cell of the NULLs: not a difference of two noisy counts."""
+    table = dt.Table(PEOPLE, unit="row", columns={"age": dt.between(0, 120)})
+    with dt.open(dt.Catalog(tables={"p": table}, budget=dt.Budget(epsilon=10**4)), ledger=":memory:") as survey:
+        quote = survey.quote("SELECT COUNT(age) AS x, COUNT(*) - COUNT(age) AS missing FROM p", epsilon=1)
+        answer = survey.ask("SELECT COUNT(age) AS x, COUNT(*) - COUNT(age) AS missing FROM p", epsilon=500)
+    assert [type(noise.of) for noise in quote.plan.noises] == [Parts]
+    assert quote.margins() == {"x": 3, "missing": 3}
+    assert list(answer.rows) == [(int(PEOPLE.age.notna().sum()), int(PEOPLE.age.isna().sum()))]
+
+
+def test_that_two_counts_apart_would_be_farther_off() -> None:
+    one, other = parts(ask("n", "count")).noises[0], parts(THREE[0], counted("b", above(10))).noises[0]
+    assert other.scale == 2 * one.scale  # overlapping counts share the price

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dither.errors import ArgumentError, PriceError
 from dither.privacy import parts
 from dither.privacy.filters import ApproxFilter, Caps, Charge, Filter, Odometer, PureFilter, Sums, ZCDPFilter
-from dither.privacy.losses import ZCDP, Approx, Curve, Loss, Pure
+from dither.privacy.losses import ZCDP, Approx, Curve, Loss, Pure, total
 
 FRESH: list[Callable[[], Filter]] = [lambda: PureFilter(1), lambda: ZCDPFilter(1), lambda: ApproxFilter(1, "1e-6"), Odometer]
 
@@ -25,7 +25,7 @@ FRESH: list[Callable[[], Filter]] = [lambda: PureFilter(1), lambda: ZCDPFilter(1
 def test_ten_times_a_tenth_is_exactly_one() -> None:
     budget = PureFilter(epsilon=1)
     assert all(budget.try_spend(Pure(0.1)) for _ in range(10))
-    assert (budget.spent, budget.left) == (1, 0)
+    assert (budget.spent, budget.left) == (Pure(1), Pure(0))
     assert not budget.try_spend(Pure("1e-30"))
     assert budget.try_spend(Pure(0))
     assert sum([0.1] * 10) != 1  # the twin: what floats would have said
@@ -34,7 +34,7 @@ def test_ten_times_a_tenth_is_exactly_one() -> None:
 def test_a_tiny_spend_does_not_vanish() -> None:
     budget = PureFilter(epsilon=1)
     assert budget.try_spend(Pure("1e-17"))
-    assert budget.spent == Fraction(1, 10**17)
+    assert budget.spent == Pure("1e-17")
     assert not budget.try_spend(Pure(1))
     assert 1.0 + 1e-17 == 1.0  # the twin
 
@@ -42,11 +42,11 @@ def test_a_tiny_spend_does_not_vanish() -> None:
 def test_a_refusal_spends_nothing_and_smaller_ones_still_fit() -> None:
     budget = ApproxFilter(epsilon=1, delta="1e-6")
     assert not budget.try_spend(Approx("1/2", "2e-6"))
-    assert budget.spent == (0, 0)
+    assert budget.spent == Approx(0, 0)
     assert budget.try_spend(Approx("1/2", "1e-6"))
     assert not budget.try_spend(Approx("1/4", "1e-12"))
     assert budget.try_spend(Pure("1/2"))
-    assert budget.left == (0, 0)
+    assert budget.left == Approx(0, 0)
 
 
 def test_a_zcdp_budget_prices_pure_losses_by_their_best_rho() -> None:
@@ -54,7 +54,7 @@ def test_a_zcdp_budget_prices_pure_losses_by_their_best_rho() -> None:
     assert budget.try_spend(Pure(1))
     assert budget.try_spend(Pure(1, rho="1/8"))
     assert budget.try_spend(Curve.of(parts.Gaussian(Fraction(1, 2))))
-    assert budget.left == 1 - Fraction(1, 2) - Fraction(1, 8) - Fraction(1, 4)
+    assert budget.left == ZCDP(1 - Fraction(1, 2) - Fraction(1, 8) - Fraction(1, 4))
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_a_zcdp_budget_prices_pure_losses_by_their_best_rho() -> None:
     ],
 )
 def test_a_loss_in_another_currency_is_refused_with_a_way_out(budget: Filter, loss: Loss) -> None:
-    before = budget.spent  # type: ignore[attr-defined]
+    before = budget.spent
     with pytest.raises(PriceError, match="Fix"):
         budget.try_spend(loss)
-    assert budget.spent == before  # type: ignore[attr-defined]
+    assert budget.spent == before
 
 
 def test_an_approx_loss_without_delta_is_pure() -> None:
@@ -95,7 +95,7 @@ def test_what_is_not_a_price_is_refused(loss: object) -> None:
     budget = PureFilter(1)
     with pytest.raises(ArgumentError):
         budget.try_spend(loss)  # type: ignore[arg-type]
-    assert budget.spent == 0
+    assert budget.spent == Pure(0)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "abc", True, None])
@@ -151,33 +151,48 @@ def test_many_threads_cannot_overdraw_it() -> None:
     for thread in threads:
         thread.join()
     assert admitted.count(True) == 100
-    assert budget.left == 0
+    assert budget.left == Pure(0)
 
 
 @given(st.lists(st.fractions(0, 1, max_denominator=50), max_size=30))
 def test_whatever_is_asked_the_admitted_sum_stays_within_the_budget(asked: list[Fraction]) -> None:
     budget, meter = PureFilter(1), Odometer()
     admitted = [epsilon for epsilon in asked if budget.try_spend(Pure(epsilon))]
-    assert sum(admitted) == budget.spent <= 1
-    assert budget.spent + budget.left == 1
+    assert Pure(sum(admitted)) == budget.spent
+    assert sum(admitted) <= 1
+    assert total([budget.spent, budget.left]) == Pure(1)
     assert all(meter.try_spend(Pure(epsilon)) for epsilon in asked)
-    assert meter.loss() == Pure(sum(asked))
+    assert meter.spent == Pure(sum(asked))
     assert meter.left is None
 
 
 def test_an_odometer_never_refuses_and_caps_delta_at_one() -> None:
     meter = Odometer()
     assert all(meter.try_spend(Approx(100, "0.6")) for _ in range(3))
-    assert meter.spent == (300, Fraction(9, 5))
-    assert meter.loss() == Approx(300, 1)
+    assert meter.spent == Approx(300, 1)
     assert "300" in repr(meter)
+
+
+@pytest.mark.parametrize(
+    ("budget", "half"),
+    [(PureFilter(1), Pure("1/2")), (ZCDPFilter(1), ZCDP("1/2")), (ApproxFilter(1, "1e-6"), Approx("1/2", "1e-7"))],
+)
+def test_every_budget_states_spent_and_left_as_losses_that_add_up_to_it(budget: Filter, half: Loss) -> None:
+    whole = budget.left
+    assert budget.try_spend(half)
+    assert budget.spent == half
+    assert budget.left is not None
+    assert total([budget.spent, budget.left]) == whole
+    assert not budget.try_spend(total([budget.left, Pure("1e-30")]))  # the twin: the smallest bit more
+    assert budget.try_spend(budget.left)
+    assert budget.spent == whole
 
 
 def test_budgets_print_what_is_spent_and_left() -> None:
     budget = PureFilter(1)
     budget.try_spend(Pure("1/4"))
-    assert repr(budget) == "PureFilter(spent 0.25, left 0.75)"
-    assert repr(ZCDPFilter(2)) == "ZCDPFilter(spent 0, left 2)"
+    assert repr(budget) == "PureFilter(spent epsilon 0.25, left epsilon 0.75)"
+    assert repr(ZCDPFilter(2)) == "ZCDPFilter(spent rho 0, left rho 2)"
     assert "left epsilon 1, delta 1e-6" in repr(ApproxFilter(1, "1e-6"))
 
 

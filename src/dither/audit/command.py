@@ -20,13 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from dither.audit import foreign
+from dither.audit import foreign, synthetic
 from dither.audit.blackbox.attack import attack
 from dither.audit.exact import prices, samplers
 from dither.audit.exact.prices import show_mechanism
+from dither.audit.inputs import AUTO
 from dither.audit.ourselves import replay
 from dither.audit.ourselves.timing import measure
+from dither.audit.replay.pairs import ADD_REMOVE
 from dither.audit.report.report import Report
+from dither.audit.synthetic import audit_catalog
 from dither.audit.verdict import Target, Verdict
 from dither.errors import ArgumentError, Fix, Shell
 from dither.exact.numbers import positive, rational
@@ -99,7 +102,7 @@ def timing(seconds: float, seed: int) -> dict[str, str]:
 
 
 OURS = "dither"
-SECONDS = {True: 120.0, False: 30.0}  # for dither, and for other code
+SECONDS = {True: 120.0, False: 60.0}  # for dither, and for other code: there of processor time on all cores
 
 
 @dataclass(frozen=True)
@@ -109,20 +112,31 @@ class AuditRequest:
     target: str
     epsilon: str | None = None
     delta: str = "0"
-    data: str = "numbers"
+    data: str = AUTO
     pairs: str | None = None
+    neighbours: str = ADD_REMOVE
+    library: str = AUTO
     time_limit: float | None = None
     seed: int = 1
+    synthetic: bool = False
+    questions: str | None = None
 
     def command(self) -> str:
         """Returns the command that repeats the audit."""
         words = ["dither", "audit", self.target]
+        if self.synthetic:
+            options = {"--questions": self.questions, "--epsilon": self.epsilon, "--delta": self.delta}
+            words += ["--synthetic", *(word for name, value in options.items() if value is not None for word in (name, value))]
+            return shlex.join([*words, *self._ending()])
         options = {"--epsilon": self.epsilon, "--delta": self.delta, "--data": self.data, "--pairs": self.pairs}
+        options |= {"--neighbours": self.neighbours, "--library": None if self.library == AUTO else self.library}
         if self.target != OURS:
             words += [word for name, value in options.items() if value is not None for word in (name, value)]
-        if self.time_limit is not None:
-            words += ["--time-limit", f"{self.time_limit:g}"]
-        return shlex.join([*words, "--seed", str(self.seed)])
+        return shlex.join([*words, *self._ending()])
+
+    def _ending(self) -> list[str]:
+        limit = [] if self.time_limit is None else ["--time-limit", f"{self.time_limit:g}"]
+        return [*limit, "--seed", str(self.seed)]
 
     def claim(self) -> tuple[Fraction, Fraction]:
         if self.epsilon is None:
@@ -140,28 +154,41 @@ def audit(
     """Runs the audit, and calls `on_verdict` with each verdict as it comes."""
     start, started = time.monotonic(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     limit = SECONDS[request.target == OURS] if request.time_limit is None else float(positive(request.time_limit, "time-limit"))
-    runs, open_ends = _verdicts_of(request, limit, progress)
+    runs, open_ends, facts = _verdicts_of(request, limit, progress)
     done = []
     for verdict in runs:
         done.append(verdict)
         if on_verdict is not None:
             on_verdict(verdict)
-    extra = _measurements(request, limit, progress)
+    extra = {**facts, **_measurements(request, limit, progress)}
     progress("done", 1.0)
     seconds = time.monotonic() - start
     return Report(request.target, tuple(done), request.command(), request.seed, started, seconds, open_ends, extra)
 
 
-def _verdicts_of(request: AuditRequest, limit: float, progress: Progress) -> tuple[Iterator[Verdict], tuple[str, ...]]:
+_Plan = tuple[Iterator[Verdict], tuple[str, ...], Mapping[str, str]]  # verdicts, what is not checked, and what is run on
+
+
+def _verdicts_of(request: AuditRequest, limit: float, progress: Progress) -> _Plan:
     if request.target == OURS:
         if request.epsilon is not None or request.pairs is not None:
             raise ArgumentError(
                 "dither states its own prices and generates its own tables.",
                 fix=Fix("leave out {epsilon} and {pairs}.", epsilon=Shell("--epsilon"), pairs=Shell("--pairs")),
             )
-        return verdicts(limit, request.seed, progress), NOT_CHECKED
-    target = foreign.Foreign.load(request.target, *request.claim(), request.data, request.pairs, request.seed, limit)
-    return foreign.verdicts(target, limit, progress), foreign.not_checked(target)
+        return verdicts(limit, request.seed, progress), NOT_CHECKED, {}
+    if request.synthetic:
+        price = (request.epsilon or "1", None if request.delta == "0" else request.delta)
+        done = audit_catalog(
+            *(request.target, request.questions, price, limit, request.seed),
+            lambda share: progress("questions on generated tables", share),
+        )
+        return done, synthetic.NOT_CHECKED, {}
+    epsilon, delta = request.claim()
+    claim = foreign.Claim(epsilon, delta, request.data, None, request.neighbours, request.library, request.seed)
+    target = foreign.load(request.target, claim, request.pairs, limit)
+    facts = {} if target.inputs is None else {"data": target.inputs.words}
+    return foreign.verdicts(target, limit, progress, processes=None), foreign.not_checked(target), facts
 
 
 def _measurements(request: AuditRequest, limit: float, progress: Progress) -> Mapping[str, Any]:

@@ -3,139 +3,35 @@
 from __future__ import annotations
 
 import copy
-import importlib
-import inspect
-import os
 import random
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dither.audit.blackbox.attack import OverdueError, alarm, attack, grace
-from dither.audit.replay.pairs import Given, Records, Source, source
+from dither.audit.blackbox.workers import Workers
+from dither.audit.inputs import AUTO, Inputs, choose_inputs
+from dither.audit.loading import library_of, load_function, load_pairs, takes, takes_size
+from dither.audit.replay.adapters import NAMED
+from dither.audit.replay.pairs import ADD_REMOVE, REPLACE
 from dither.audit.replay.replay import BLIND, replay
+from dither.audit.replay.tape import Tape
 from dither.audit.verdict import NOT_FOUND, VIOLATES, Target, Verdict
 from dither.errors import ArgumentError, Fix, Shell
 
-
-@contextmanager
-def _current_folder_first() -> Iterator[None]:
-    """Puts the current folder first on sys.path, as `python -m` does."""
-    folder = os.getcwd()
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        if folder in sys.path:
-            sys.path.remove(folder)
-
-
-def load_object(name: str, what: str) -> Any:
-    """Imports the object `module:name`. Refuses a name that cannot be imported."""
-    module, colon, path = name.partition(":")
-    if not colon or not module or not path:
-        raise ArgumentError(
-            f"{what} must be written module:name, and it is {name!r}.", fix="write, for example, counts:release."
-        )
-    with _current_folder_first():
-        try:
-            importlib.invalidate_caches()
-            value: Any = importlib.import_module(module)
-        except ModuleNotFoundError as problem:
-            if problem.name is not None and module.split(".")[0] == problem.name.split(".")[0]:
-                raise ArgumentError(
-                    f"there is no module {module!r} here.", fix=f"run it in the folder of {module}.py."
-                ) from None
-            raise ArgumentError(f"{module} needs {problem.name!r}, which is not installed.", fix="install it first.") from None
-        except (Exception, SystemExit) as problem:
-            raise ArgumentError(
-                f"{module} cannot be imported: {_describe(problem)}.", fix="make it importable first."
-            ) from None
-    for part in path.split("."):
-        if not hasattr(value, part):
-            raise ArgumentError(f"{module} has no {path!r}.", fix=f"name one of {_names(value)}.")
-        value = getattr(value, part)
-    return value
-
-
-def _describe(problem: BaseException) -> str:
-    text = str(problem).strip().splitlines()
-    return type(problem).__name__ + (f": {text[0]}" if text else "")
-
-
-def _names(module: Any) -> str:
-    names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
-    return ", ".join(names[:8]) or "its functions"
-
-
-def load_function(name: str) -> Callable[..., Any]:
-    """Imports the function `module:function`."""
-    value = load_object(name, "TARGET")
-    if not callable(value):
-        raise ArgumentError(f"{name} is a {type(value).__name__} and cannot be called.", fix="name a function of the data.")
-    function: Callable[..., Any] = value
-    return function
-
-
-def takes(function: Callable[..., Any]) -> str:
-    """Returns how the function gets its noise: "noise" or "rng" for a second argument, "" if it draws its own.
-
-    >>> takes(lambda data, rng: 0), takes(lambda data: 0)
-    ('rng', '')
-    """
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return ""
-    needed = [one for one in parameters if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-    names = {one.name for one in parameters}
-    spare = [one.name for one in needed[1:] if one.name not in ("noise", "rng")]
-    if spare or not parameters:
-        what = f"the function must take the data, and may take noise or rng; it takes {', '.join(sorted(names)) or 'nothing'}."
-        raise ArgumentError(what, fix="wrap it: def audited(data): return yours(data, ...).")
-    return next((name for name in ("noise", "rng") if name in names), "")
-
-
-def load_pairs(name: str | None, data: str) -> Source:
-    """Returns the source of neighbouring inputs: the user's list or function, or data of the named kind."""
-    if name is None:
-        return source(data)
-    pairs = load_object(name, "--pairs")
-    if callable(pairs):
-        return Given(_check_pairs(pairs, name))
-    if not isinstance(pairs, Sequence) or not pairs or not all(_is_pair(one) for one in pairs):
-        raise ArgumentError(f"{name} must be pairs of neighbouring inputs.", fix="write a list such as [([1, 2], [1])].")
-    return Given([(one, two) for one, two in pairs])
-
-
-def _is_pair(one: Any) -> bool:
-    return isinstance(one, (tuple, list)) and len(one) == 2
-
-
-def _check_pairs(make: Callable[..., Any], name: str) -> Callable[[random.Random], tuple[Any, Any]]:
-    def pair(rng: random.Random) -> tuple[Any, Any]:
-        result = make(rng)
-        if not _is_pair(result):
-            raise ArgumentError(f"{name} must give a pair of neighbouring inputs.", fix="return (D, D′) from it.")
-        one, two = result
-        return one, two
-
-    return pair
-
-
 Progress = Callable[[str, float], None]
-_ADAPTERS = {"noise": "plain", "rng": "rng", "": "numpy"}
-_PLAIN, _ODD = 6, 2  # pairs for the black box: ordinary ones, and ones with a poisoned record
+LIBRARIES = ("numpy", "opendp", "diffprivlib")
 _EXAMPLES = 400
+_REPLAYED = 1 / 4  # share of the time for replay, whose findings come early
+_STARTING = 6.0  # seconds of work from which further processes are worth their start
+_PLAIN = (int, float, str, bytes, bool, type(None))
 BASE = (
     "inputs that were not tried: a reported violation is real, but finding none proves nothing",
-    "other neighbours than those tried: one record added or removed or, with --pairs, your own pairs",
     "run time, memory, logs and files: only what the function returns or raises was compared",
     "the quality of the random numbers that the function draws",
     "whether runs are independent: a function that repeats its noise looks like one without noise",
@@ -143,28 +39,47 @@ BASE = (
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What is audited and how: the options of the command line, or of `assert_private`."""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    data: str = AUTO
+    pairs: Any = None  # a list of pairs, or a function of a random.Random
+    neighbours: str = ADD_REMOVE
+    library: str = AUTO
+    seed: int = 1
+    strict: float = 1e-3  # the probability of calling a true claim violated
+
+    def __post_init__(self) -> None:
+        if self.neighbours not in (ADD_REMOVE, REPLACE):
+            fix = Fix("write {one} or {other}.", one=Shell(ADD_REMOVE), other=Shell(REPLACE))
+            raise ArgumentError(f"neighbours cannot be {self.neighbours!r}.", fix=fix)
+        if self.library not in (AUTO, *LIBRARIES):
+            raise ArgumentError(f"no adapter is called {self.library!r}.", fix=f"write one of {', '.join(LIBRARIES)}.")
+
+
+@dataclass(frozen=True)
 class Foreign:
-    """A function under audit: its claim, how it gets its noise, and the source of neighbouring inputs."""
+    """A function under audit: its claim, how it gets its noise, and the neighbouring inputs."""
 
     name: str
     function: Callable[..., Any]
+    claim: Claim
     takes: str
-    epsilon: Fraction
-    delta: Fraction
-    source: Source
-    seed: int
-    rng: np.random.Generator  # one stream for the whole audit, so that calls do not repeat their noise
+    sized: bool
+    inputs: Inputs | None = None  # None: in a worker, and until it is prepared
+    rng: np.random.Generator = field(default_factory=np.random.default_rng)  # one stream, so that calls do not repeat noise
+    copies: dict[int, tuple[Any, Callable[[Any], Any]]] = field(default_factory=dict)
 
     @classmethod
-    def load(
-        cls, name: str, epsilon: Fraction, delta: Fraction, data: str, pairs: str | None, seed: int, seconds: float = 30.0
-    ) -> Foreign:
-        function = load_function(name)
-        given = load_pairs(pairs, data)
-        made = cls(name, function, takes(function), epsilon, delta, given, seed, np.random.default_rng(seed))
-        Target(name, function, epsilon, delta)  # refuses an invalid claim
+    def of(cls, name: str, function: Callable[..., Any], claim: Claim, seconds: float) -> Foreign:
+        """Prepares an audit. Refuses an invalid claim, and a function that runs on no input."""
+        Target(name, function, claim.epsilon, claim.delta)
+        bare = cls(name, function, claim, takes(function), takes_size(function), None, np.random.default_rng(claim.seed))
         try:
             with alarm(grace(seconds)):
+                made = replace(bare, inputs=choose_inputs(function, bare.run, claim.data, claim.pairs, claim.neighbours))
                 made.check()
         except OverdueError:
             fix = Fix(
@@ -173,33 +88,48 @@ class Foreign:
             raise ArgumentError("one run did not end within the time limit.", where=name, fix=fix) from None
         return made
 
+    @property
+    def adapter(self) -> str:
+        if self.takes:
+            return {"noise": "plain", "rng": "rng"}[self.takes]
+        return library_of(self.function) if self.claim.library == AUTO else self.claim.library
+
+    def call(self, data: Any, *noise: Any) -> Any:
+        """Calls the function for one output."""
+        if self.sized:
+            return self.function(data, *noise, size=1)[0]
+        return self.function(data, *noise)
+
     def run(self, data: Any) -> Any:
         """Calls the function with fresh randomness, on a copy of the data: the code may change its input."""
-        given = copy.deepcopy(data)
+        given = self.copied(data)
         if self.takes == "rng":
-            return self.function(given, self.rng)
-        return self.function(given)
+            return self.call(given, self.rng)
+        if self.takes == "noise":
+            return NAMED["plain"].run(self.call, given, Tape(random.getrandbits(60)))
+        return self.call(given)
 
-    def pairs(self) -> tuple[tuple[Any, Any], ...]:
-        """Returns a few pairs for the black box, which runs on each many times."""
-        rng, chosen = random.Random(self.seed), []
-        for origin, count in ((_without_poison(self.source), _PLAIN), (self.source, _ODD)):
-            chosen += [origin.built(origin.pair(rng)) for _ in range(count)]
-        return tuple(_distinct(chosen))
+    def batch(self, data: Any, size: int) -> Any:
+        """Returns many outputs at once from a function that takes `size`."""
+        return self.function(self.copied(data), *((self.rng,) if self.takes == "rng" else ()), size=size)
+
+    def copied(self, data: Any) -> Any:
+        """Copies the data as deeply as needed. Remembers how, because the black box copies the same data many times."""
+        known = self.copies.get(id(data))
+        if known is None or known[0] is not data:
+            known = self.copies[id(data)] = (data, _copier(data))
+        return known[1](data)
 
     def check(self) -> None:
         """Refuses a function that fails on every input: it would keep any promise."""
-        if self.takes == "noise":
-            return
         problems: list[tuple[BaseException, Any]] = []
-        for pair in self.pairs():
-            for data in pair:
-                try:
-                    self.run(data)
-                except (Exception, SystemExit) as problem:
-                    problems.append((problem, data))
-                else:
-                    return
+        for data in (data for pair in self.pairs() for data in pair):
+            try:
+                self.run(data)
+            except (Exception, SystemExit) as problem:
+                problems.append((problem, data))
+            else:
+                return
         if not problems:
             raise ArgumentError("the pairs hold equal inputs only.", where=self.name, fix="give pairs that differ.")
         first, given = problems[0]
@@ -214,45 +144,78 @@ class Foreign:
             ),
         )
 
+    def pairs(self) -> tuple[tuple[Any, Any], ...]:
+        return () if self.inputs is None else self.inputs.pairs(self.claim.seed)
 
-def _without_poison(source: Source) -> Source:
-    return replace(source, poisoned=False) if isinstance(source, Records) else source
-
-
-def _distinct(pairs: list[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-    seen: set[str] = set()
-    for one, two in pairs:
-        shown = repr((one, two))
-        if shown not in seen and repr(one) != repr(two):
-            seen.add(shown)
-            yield one, two
+    def target(self) -> Target:
+        """Returns the function as a target of the black box."""
+        batch = self.batch if self.sized else None
+        return Target(self.name, self.run, self.claim.epsilon, self.claim.delta, self.pairs(), batch=batch)
 
 
-def verdicts(target: Foreign, seconds: float, progress: Progress) -> Iterator[Verdict]:
-    """Replays first, because its findings are certain. Then attacks, unless the auditor supplies the noise."""
+def load(name: str, claim: Claim, pairs: str | None, seconds: float) -> Foreign:
+    """Loads `module:function` and its pairs, and prepares the audit."""
+    return Foreign.of(name, load_function(name), replace(claim, pairs=load_pairs(pairs)), seconds)
+
+
+def _copier(data: Any) -> Callable[[Any], Any]:
+    if isinstance(data, _PLAIN) or (isinstance(data, tuple) and all(isinstance(one, _PLAIN) for one in data)):
+        return lambda same: same
+    if type(data) is list and all(isinstance(one, _PLAIN) for one in data):
+        return list
+    if isinstance(data, np.ndarray) and data.dtype != object:
+        return np.copy
+    if type(data) is list and all(type(one) is dict and all(isinstance(v, _PLAIN) for v in one.values()) for one in data):
+        return lambda rows: [dict(row) for row in rows]
+    return copy.deepcopy
+
+
+def verdicts(target: Foreign, seconds: float, progress: Progress, processes: int | None = 1) -> Iterator[Verdict]:
+    """Replays first, because its findings are certain. Then attacks, unless the auditor supplies the noise.
+
+    `seconds` are of processor time, of all processes together. With `processes` None there is one for each core; the function
+    must then be importable as `module:function`.
+    """
     progress("replay on neighbouring inputs", 0.02)
-    share = seconds if target.takes == "noise" else seconds / 2
+    share = seconds if target.takes == "noise" else seconds * _REPLAYED
     verdict = _in_time(target, "replay", share, lambda: _replay(target, share))
     yield verdict
     if target.takes == "noise":
         return
-    progress("black box", 0.5)
+    progress("black box", _REPLAYED)
     spent = min(verdict.seconds, share)
-    violated = verdict.outcome == VIOLATES
-    outside = Target(target.name, target.run, target.epsilon, target.delta, target.pairs())
-    rest = max(0.5, (seconds - spent) / (4 if violated else 1))
-    yield _in_time(target, "black box", rest, lambda: attack(outside, seconds=rest, wall=True))
+    rest = max(0.5, (seconds - spent) / (4 if verdict.outcome == VIOLATES else 1))
+    yield _in_time(target, "black box", rest, lambda: _attack(target, rest, processes))
+
+
+def _attack(target: Foreign, seconds: float, processes: int | None) -> Verdict:
+    outside = target.target()
+    if processes == 1 or seconds < _STARTING:
+        return attack(outside, seconds=seconds, strict=target.claim.strict, patience=2)
+    with Workers.start(
+        partial(_of_worker, target.name, replace(target.claim, pairs=None), outside.pairs), processes
+    ) as workers:
+        return attack(outside, seconds=seconds, strict=target.claim.strict, patience=2, workers=workers)
+
+
+def _of_worker(name: str, claim: Claim, pairs: tuple[tuple[Any, Any], ...], number: int) -> Target:
+    """Makes the target in a worker, with a stream of its own."""
+    function = load_function(name)
+    rng = np.random.default_rng([claim.seed, number])
+    here = Foreign(name, function, claim, takes(function), takes_size(function), None, rng)
+    return replace(here.target(), pairs=pairs)
 
 
 def _replay(target: Foreign, seconds: float) -> Verdict:
+    source: Any = None if target.inputs is None else target.inputs.source
     return replay(
-        target.function,
-        target.epsilon,
-        target.delta,
-        target.source,
-        _ADAPTERS[target.takes],
+        target.call,
+        target.claim.epsilon,
+        target.claim.delta,
+        source,
+        target.adapter,
         examples=_EXAMPLES,
-        seed=target.seed,
+        seed=target.claim.seed,
         seconds=seconds,
         name=target.name,
     )
@@ -262,14 +225,15 @@ def _in_time(target: Foreign, method: str, seconds: float, work: Callable[[], Ve
     """Returns the verdict, or one without a conclusion if the function did not return in time."""
     start = time.monotonic()
     try:
-        with alarm(2 * grace(seconds)):
+        with alarm(3 * grace(seconds)):
             return work()
     except OverdueError:
-        why, spent = "runs did not end within the time limit", time.monotonic() - start
-        claim = (target.epsilon, target.delta)
+        why, spent = "the time was over before anything could be counted", time.monotonic() - start
+        claim = (target.claim.epsilon, target.claim.delta)
         return Verdict(target.name, method, NOT_FOUND, claim, 0.0, 1.0, None, "", {}, spent, open=why)
 
 
 def not_checked(target: Foreign) -> tuple[str, ...]:
     own = ("the noise itself: the function takes it as an argument, and the auditor supplied it",) * (target.takes == "noise")
-    return (*own, *BASE, BLIND)
+    tried = "" if target.inputs is None else f"other data and neighbours than those tried: {target.inputs.words}"
+    return (*own, tried, *BASE, BLIND)

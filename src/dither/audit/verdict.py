@@ -57,6 +57,7 @@ class Target:
         return [self.run(data) for _ in range(size)]
 
 
+SHARE = "largest move, as a share of what it was priced for"  # the evidence of replays of questions, which have prices
 PROVED = "proved"
 VIOLATES = "violates"
 NOT_FOUND = "no violation found"
@@ -101,7 +102,7 @@ class Verdict:
 
     def __str__(self) -> str:
         how = f"({self.method}, {self.seconds:.2g} s)"
-        claim = _claim(*self.claimed)
+        claim = "its price" if SHARE in self.evidence else _claim(*self.claimed)
         if self.outcome == WALKED:
             return f"{self.target}: {self.event} {how}"
         if self.outcome == PROVED:
@@ -110,7 +111,10 @@ class Verdict:
             certain = "" if self.confidence >= 1 else f" at {_percent(self.confidence)}"
             where = f"; D = {_brief(self.pair[0])}, D′ = {_brief(self.pair[1])}" if self.pair is not None else ""
             what = f"; event: {self.event}" if self.event else ""
-            return f"{self.target}: violates {claim}: true ε ≥ {_short(self.epsilon)}{certain}{what}{where} {how}"
+            found = f"true ε ≥ {_short(self.epsilon)}{certain}"
+            if SHARE in self.evidence:
+                found = f"one unit moves it by {_short(self.epsilon)} times what was priced"
+            return f"{self.target}: violates {claim}: {found}{what}{where} {how}"
         if self.open:
             return f"{self.target}: nothing concluded about {claim}: {self.open} {how}"
         return f"{self.target}: no violation found of {claim}, {self.bound()} {how}"
@@ -122,10 +126,24 @@ class Verdict:
 
     def bound(self) -> str:
         """Shows the lower bound of epsilon: counted with some confidence, or computed on the pairs tried."""
+        if SHARE in self.evidence:
+            return (
+                f"largest move {_short(self.epsilon)} times what was priced, on {self.evidence.get('pairs')} neighbouring pairs"
+            )
         if self.confidence >= 1:
-            return f"largest loss on the pairs tried {_short(self.epsilon)}"
+            return f"largest loss {_short(self.epsilon)}{self._coverage()}"
         doubt = ", which is more than claimed but not sure enough to say so: give it more time" if self.doubtful else ""
-        return f"lower bound ε ≥ {_short(self.epsilon)} at {_percent(self.confidence)}{doubt}"
+        power = f"; {self.evidence['would have seen']}" if "would have seen" in self.evidence and not doubt else ""
+        return f"lower bound ε ≥ {_short(self.epsilon)} at {_percent(self.confidence)}{doubt}{power}"
+
+    def _coverage(self) -> str:
+        """Says on how many pairs the largest loss rests."""
+        tried, full = self.evidence.get("pairs tried"), self.evidence.get("pairs compared in full")
+        if full is None:
+            return " on the pairs tried"
+        if full:
+            return f" on {full} of {tried} pairs, which were compared in full"
+        return f" seen on {self.evidence.get('pairs on which noise was aligned')} of {tried} pairs, none compared in full"
 
 
 def _claim(epsilon: Fraction, delta: Fraction) -> str:

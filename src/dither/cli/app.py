@@ -103,8 +103,8 @@ if TYPE_CHECKING:
 
 # The order in `dither --help`: the order of use.
 _ORDER = (
-    *("init", "check", "suggest", "quote", "ask", "budget", "history", "verify"),
-    *("backup", "restore", "witness", "reopen", "explain", "audit", "demo"),
+    *("init", "check", "suggest", "quote", "ask", "stream", "budget", "history", "verify"),
+    *("backup", "restore", "witness", "reopen", "explain", "audit", "local", "demo"),
 )
 
 

@@ -22,31 +22,52 @@ _FEW = 12
 
 @app.command("audit")
 def _audit(
-    target: Annotated[str, typer.Argument(help="dither, or module:function in the current folder.", show_default=False)],
+    target: Annotated[
+        str, typer.Argument(help="dither, module:function in the current folder, or a catalog.", show_default=False)
+    ],
     epsilon: Annotated[str | None, typer.Option("--epsilon", "-e", help="Epsilon that the function claims.")] = None,
     delta: Annotated[str, typer.Option(help="Delta that the function claims.")] = "0",
     data: Annotated[
-        str, typer.Option(help="Input of the function: numbers, array, integers, words, counts, rows or table.")
-    ] = "numbers",
+        str,
+        typer.Option(
+            help="Input of the function: auto, numbers, array, integers, words, counts, answers, rows, table, frame, count, "
+            "item, bit or bits."
+        ),
+    ] = "auto",
     pairs: Annotated[str | None, typer.Option(help="Your own neighbouring inputs: module:name of a list or function.")] = None,
+    neighbours: Annotated[
+        str, typer.Option(help="One unit more or less, or one replaced: add-remove or replace.")
+    ] = "add-remove",
+    library: Annotated[str, typer.Option(help="Whose noise is recorded: auto, numpy, opendp or diffprivlib.")] = "auto",
     time_limit: Annotated[
-        float | None, typer.Option(help="Time limit in seconds. Default: 120 for dither, 30 for a function.")
+        float | None,
+        typer.Option(help="Seconds: 120 for dither; for a function, 60 of processor time on all cores together."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the made-up data.")] = 1,
+    synthetic: Annotated[bool, typer.Option(help="TARGET is a catalog: ask questions about tables generated for it.")] = False,
+    questions: Annotated[
+        str | None, typer.Option(help="With --synthetic: a file of questions, separated by semicolons.")
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file, and JSON beside it.")] = None,
     force: Force = False,
 ) -> None:
-    """Check the privacy claim of dither itself or of a function.
+    """Check the privacy claim of dither itself, of a function, or of a catalog.
 
     Proves the claim, replays the noise or attacks the answers, on made-up data. Exit code 1 means that the claim is violated.
-    If a function takes `rng` or `noise`, its noise is recorded and replayed.
+    If a function takes `rng` or `noise`, its noise is recorded and replayed. With --synthetic, questions about a catalog are
+    asked on generated neighbouring tables.
     """
     from dither.audit import command
     from dither.audit.report import page
 
+    if (target.endswith(".toml") and not synthetic) or (questions is not None and not synthetic):
+        fix = "add --synthetic: an audit never reads the rows of a catalog, it generates its own."
+        raise ArgumentError("A catalog is audited on generated tables.", fix=fix)
     files = Outputs(force)
     _check_page(report, files)
-    asked = command.AuditRequest(target, epsilon, delta, data, pairs, time_limit, seed)
+    asked = command.AuditRequest(
+        target, epsilon, delta, data, pairs, neighbours, library, time_limit, seed, synthetic, questions
+    )
     with _Steps() as steps:
         found = command.audit(asked, steps)
     _show(found)

@@ -19,7 +19,7 @@ import dither as dt
 from dither.cli.app import INTERRUPTED, TERMINATED, UNREAD, app
 from dither.cli.output import Force, Outputs, check_drawable, draw_bytes
 from dither.cli.screen import note, out
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix, Shell
 from dither.exact.numbers import show_about
 
 _HOUSEHOLD = 4
@@ -61,10 +61,15 @@ def _command(words: Sequence[str]) -> int:
 def _explain(
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Price to explain, such as 0.1.")],
     delta: Annotated[str, typer.Option(help="Delta of the price.")] = "0",
+    answer: Annotated[int | None, typer.Option(help="A noisy count of people that came out, to see what it tells.")] = None,
+    others: Annotated[int | None, typer.Option(help="With --answer: the exact count without you.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Also draw it to this file (.png, .svg or .pdf).")] = None,
     force: Force = False,
 ) -> None:
-    """Explain what a price means for one person, a household of four and an attacker."""
+    """Explain what a price means for one person, a household of four and an attacker.
+
+    --answer and --others add what one count tells an attacker who knows everyone else.
+    """
     check_drawable(plot)
     files = Outputs(force)
     files.check({"--plot": plot})
@@ -75,7 +80,8 @@ def _explain(
     if eps > _TELLING:
         out().print(Text(f"ε = {_price(eps)} protects nobody: one person may make an answer e^{_price(eps)} times as likely."))
         return
-    sections = Group(*_sections(loss, eps, slack))
+    given = _given(eps, answer, others)
+    sections = Group(*_sections(loss, eps, slack), *given)
     if plot is not None:
         from dither import plots
 
@@ -161,6 +167,27 @@ def _tests(loss: dt.Approx) -> RenderableType:
         hits = [dt.guarantees.power(one, alarms) for one in (loss, together)]
         table.add_row(_percent(Fraction(alarms)), *(f"at most {_percent(hit)}" for hit in hits))
     return table
+
+
+def _given(eps: Fraction, answer: int | None, others: int | None) -> list[RenderableType]:
+    """Returns what an attacker who knows everyone else learns from this answer, which had geometric noise."""
+    if (answer is None) != (others is None):
+        fix = Fix("give both, as in {both}.", both=Shell("--answer 131 --others 128"))
+        raise ArgumentError("--answer and --others belong together.", fix=fix)
+    if answer is None or others is None:
+        return []
+    if eps == 0:
+        raise ArgumentError("A count has no answer at epsilon 0.", fix="give an epsilon above 0.")
+    noise = dt.Geometric(epsilon=eps, sensitivity=1)
+    table = _table("before", "given this answer", "given any answer")
+    for before in map(Fraction, _BELIEFS):
+        _, you = dt.leakage.posterior(noise, [(others, 1 - before), (others + 1, before)], answer)
+        least, most = you.least or Fraction(0), you.most or Fraction(1)
+        table.add_row(
+            _percent(before), _percent(you.after), f"{show_about(100 * least, up=False, digits=4)} … {_percent(most)}"
+        )
+    told = f"The count came out as {answer}. It is {others} without you and {others + 1} with you, and the attacker knows that."
+    return [_section("Given this answer", [Text(told), Text("The belief that you took part:"), table])]
 
 
 def _bought(eps: Fraction) -> list[RenderableType]:

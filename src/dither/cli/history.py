@@ -75,7 +75,17 @@ def _entries(store: Store, start: int) -> Iterator[HistoryRow]:
 
 def _entry(entry: Entry) -> HistoryRow:
     """Returns an entry as a row with the columns ENTRIES; exact numbers as text."""
-    from dither.ledger.records import Cancelled, Committed, Failed, Lapsed, Reopened, Replayed, Reserved, Restored
+    from dither.ledger.records import (
+        Advanced,
+        Cancelled,
+        Committed,
+        Failed,
+        Lapsed,
+        Reopened,
+        Replayed,
+        Reserved,
+        Restored,
+    )
 
     record = entry.record
     found: HistoryRow = dict.fromkeys(ENTRIES)
@@ -84,7 +94,7 @@ def _entry(entry: Entry) -> HistoryRow:
         found |= {"rule": record.rule, "question": _one_line(record.question)}
     if isinstance(record, Reserved | Replayed):
         found |= {"analyst": record.analyst, "epsilon": str(record.loss.epsilon), "delta": str(record.loss.delta)}
-    if isinstance(record, Committed | Cancelled | Failed | Lapsed):
+    if isinstance(record, Committed | Advanced | Cancelled | Failed | Lapsed):
         found["about"] = record.reserved
     if isinstance(record, Replayed):
         found["about"] = record.committed
@@ -144,12 +154,12 @@ def _has_quotas(store: Store) -> bool:
 
 def _set_state(row: HistoryRow, record: Record) -> None:
     """Sets how a reserved question ended."""
-    from dither.ledger.records import ENGINE, Cancelled, Committed, Failed
+    from dither.ledger.records import ENGINE, Advanced, Cancelled, Committed, Failed
 
     if isinstance(record, Failed):
         row["state"] = "failed" if record.why == ENGINE else "interrupted"
     else:
-        row["state"] = {Committed: "answered", Cancelled: "cancelled"}.get(type(record), "process died")
+        row["state"] = {Committed: "answered", Advanced: "answered", Cancelled: "cancelled"}.get(type(record), "process died")
     if isinstance(record, Cancelled) and row["quota_epsilon"] is not None:
         row["quota_epsilon"] = "0"
 

@@ -107,6 +107,13 @@ def bits(count: int) -> int:
     return result
 
 
+def words8(count: int) -> NDArray[np.uint8]:
+    """Returns `count` independent bytes."""
+    block = np.empty(count, dtype=np.uint8)
+    _fill(block)
+    return block
+
+
 def words16(count: int) -> NDArray[np.uint16]:
     """Returns `count` independent 16-bit words."""
     block = np.empty(count, dtype=np.uint16)

@@ -28,6 +28,7 @@ from dither.ledger.marks import Contents, Marks
 from dither.ledger.receipts import Key, Receipt, entry_message, issue, issue_derived
 from dither.ledger.records import (
     ENGINE,
+    Advanced,
     Cancelled,
     Committed,
     Declaration,
@@ -42,6 +43,7 @@ from dither.ledger.records import (
     Request,
     Restored,
     analyst_name,
+    canonical,
     hash_of,
     lookup_key,
     parse,
@@ -57,9 +59,10 @@ from dither.ledger.reservations import (
     stating_charge,
     with_charge,
 )
-from dither.ledger.rules import Preview, SharePreview, StoredAnswer, preview, preview_share, replay
+from dither.ledger.rules import Preview, SharePreview, StoredAnswer, preview, preview_share, read_steps, replay
 from dither.ledger.state import STATE_KEYS, Fuse, Head, History, Identity, Sealed, Terms, ends_at, keys_of
 from dither.ledger.stores.base import Row, Store, Transaction
+from dither.ledger.streams import Position, check_step, decode_streams, encode_streams, state_digest, state_key
 from dither.ledger.witness import Witness
 from dither.privacy.filters import Caps, Sums
 
@@ -203,10 +206,45 @@ class Ledger:
 
         The entry gets the time of the one before it, because the engine's running time depends on rows.
         """
+        secret = self._settle(reservation, payload)
+        return self._commit(
+            reservation, Committed(reservation.number, reservation.hash, reservation.request.digest, secret, payload)
+        )
+
+    def advance(self, reservation: Reservation, payload: str, step: int, state: str) -> Receipt:
+        """Stores steps of a stream and the state after them, which the caller has encrypted, as `commit` stores an answer.
+
+        Refuses if the stream is no longer at the step that the reservation continues from: then nothing is stored.
+        """
+        asked = reservation.request.stream
+        if asked is None or (step != 0 if asked.at is None else step <= asked.at):
+            raise ArgumentError("This reservation is of no stream, or of other steps.", fix="reserve the steps of a stream.")
+        secret, digest = self._settle(reservation, payload), reservation.request.digest
+        found = decode_streams(self._store.get("streams")).get(asked.key)
+        before = 0 if found is None else found.entry
+        steps = (asked.key, step, before, state_digest(state))
+        record = Advanced(reservation.number, reservation.hash, digest, secret, payload, *steps)
+
+        def move(inside: Sealed, number: int) -> None:
+            streams = check_step(inside.get("streams"), asked)
+            opened = reservation.number if asked.at is None else streams[asked.key].opened
+            streams[asked.key] = Position(opened, step, reservation.number, number)
+            inside.put("streams", encode_streams(streams))
+            inside.put_aside(state_key(asked.key), state)
+
+        return self._commit(reservation, record, move)
+
+    def _settle(self, reservation: Reservation, payload: str) -> str:
         if not isinstance(payload, str):
             raise ArgumentError("payload must be a text.", fix="write the answer as text first.")
-        secret = self._check_own(reservation).settle(self._identity.ledger, cancel=False)
-        record = Committed(reservation.number, reservation.hash, reservation.request.digest, secret, payload)
+        return self._check_own(reservation).settle(self._identity.ledger, cancel=False)
+
+    def _commit(
+        self,
+        reservation: Reservation,
+        record: Committed | Advanced,
+        also: Callable[[Sealed, int], None] = lambda inside, number: None,
+    ) -> Receipt:
         record.encoded  # noqa: B018 - encode it now, before the store is locked
         receipts: list[Receipt] = []
 
@@ -217,6 +255,7 @@ class Ledger:
 
         with stating_charge(SPENT), self._transaction() as (inside, last):
             self._end_lease(inside, reservation)
+            also(inside, last.number + 1)
             head, _ = self._add(inside, last, max(last.time, reservation.entry.time), record, sign)
         self._note_head(head)
         return receipts[-1]
@@ -313,6 +352,25 @@ class Ledger:
         """Returns the stored answers under a catalog and its snapshot."""
         return EarlierAnswers(self._store, declaration.catalog_hash, declaration.snapshot)
 
+    def stream(self, key: str) -> tuple[Position, str] | None:
+        """Returns where a stream is, and its encrypted state; None if this ledger has no such stream."""
+        texts = self._store.several("streams", state_key(key))
+        position = decode_streams(texts.get("streams")).get(key)
+        return None if position is None else (position, texts.get(state_key(key), ""))
+
+    def stream_entries(self, key: str) -> list[tuple[Advanced, Receipt]]:
+        """Returns the steps that a stream has released, in order, with their receipts. Refuses an entry that was changed."""
+        position = decode_streams(self._store.get("streams")).get(key)
+        return [] if position is None else read_steps(self._store.entry, self._identity, key, position)
+
+    def context(self, key: str, reserved: int) -> bytes:
+        """Returns what the state of a stream is bound to: this ledger, the stream and the reservation of its last steps."""
+        return canonical([self._identity.ledger, key, reserved]).encode("ascii")
+
+    def secret(self, use: str) -> bytes:
+        """Returns a secret derived from the curator's key, for one use."""
+        return self._require_key().derive(use)
+
     def balance(self) -> Balance:
         texts = self._store.several("caps", "total", "head")
         if "caps" not in texts:
@@ -393,6 +451,8 @@ class Ledger:
     def _charge(self, inside: Sealed, last: Head, reservation: Reservation) -> Head:
         """Checks every rule, adds the price to the sums, and starts the lease."""
         request = reservation.request
+        if request.stream is not None:
+            check_step(inside.get("streams"), request.stream)
         admitted = rules.admit(inside, request)
         before = History.parse(inside.get("history"))
         after = rules.add_tables(before, admitted.terms, request)
@@ -582,6 +642,8 @@ def _ending(inside: Sealed, reservation: Reservation) -> Ending:
     number = reservation.number
     while (row := inside.entry(number := number + 1)) is not None:
         record = parse(row).record
-        if isinstance(record, Cancelled | Committed | Failed | Lapsed) and record.reserved == reservation.number:
-            return {Cancelled: Ending.UNCHARGED, Committed: Ending.ANSWERED}.get(type(record), Ending.CHARGED)
+        if isinstance(record, Cancelled | Committed | Advanced | Failed | Lapsed) and record.reserved == reservation.number:
+            return {Cancelled: Ending.UNCHARGED, Committed: Ending.ANSWERED, Advanced: Ending.ANSWERED}.get(
+                type(record), Ending.CHARGED
+            )
     return Ending.CHARGED

@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dither.errors import Blank, Fix, LedgerError
 from dither.ledger.files import draft_of, publish, remove_stale_drafts
-from dither.ledger.records import Committed, Entry, Reserved, canonical, digest, load_json, plain
+from dither.ledger.records import Advanced, Committed, Entry, Reserved, canonical, digest, load_json, plain
 
 
 class Key:
@@ -263,6 +263,6 @@ def issue_derived(
 
 def stored_receipt(ledger: str, reserved: Entry, committed: Entry, signature: str) -> Receipt:
     """Returns the receipt of a stored answer, as it was issued."""
-    if not isinstance(committed.record, Committed):
+    if not isinstance(committed.record, Committed | Advanced):
         raise LedgerError(f"Entry {committed.number} is no answer.", fix="run `dither verify`.")
     return Receipt(body_of(ledger, reserved, reserved.hash, committed.number, committed.hash), signature)

@@ -166,9 +166,16 @@ class Declaration:
         return Caps.of(self.epsilon, self.delta)
 
 
+class StreamStep(NamedTuple):
+    """The stream that a request opens, or continues from a step (streams.py)."""
+
+    key: str
+    at: int | None = None  # None: opens it
+
+
 @dataclass(frozen=True)
 class Request:
-    """A planned question: its text and plan, its analyst, and its price."""
+    """A planned question: its text and plan, its analyst, and its price. `stream`: the stream that it is a part of."""
 
     question: str
     plan: str
@@ -181,6 +188,7 @@ class Request:
     neighbours: str
     mechanisms: tuple[Mapping[str, Any], ...]
     fresh: bool = False
+    stream: StreamStep | None = None
 
     def __post_init__(self) -> None:
         _check_texts(self, "question", "plan", "catalog_hash", "snapshot", "unit", "neighbours")
@@ -191,6 +199,8 @@ class Request:
             _check_positive(self.charge.epsilon, "epsilon")
         for part in (self.charge.epsilon, self.charge.delta, self.charge.rho or Fraction(0), self.charge.slack):
             encode_rational(part)
+        if self.stream is not None and (self.stream.at is None) != (self.charge != _FREE):
+            raise ArgumentError("A stream is charged when it is opened, and only then.", fix="charge for its opening.")
         if not isinstance(self.fresh, bool):
             raise ArgumentError("fresh must be True or False.", fix=Fix("write {fresh}.", fresh=True))
         if not all(isinstance(name, str) for name in self.tables):
@@ -319,6 +329,22 @@ class Committed(_Encoded):
 
 
 @dataclass(frozen=True)
+class Advanced(_Encoded):
+    """Steps of a stream, in place of `Committed`: see streams.py."""
+
+    KIND: ClassVar[str] = "advanced/1"
+    reserved: int
+    reserved_hash: str
+    digest: str
+    token: str
+    payload: str  # the noisy numbers of these steps
+    stream: str  # its key
+    step: int  # the steps released so far, these included
+    before: int  # the advanced entry before it; 0 for the first
+    state: str  # the digest of the encrypted state after them
+
+
+@dataclass(frozen=True)
 class Cancelled(_Encoded):
     KIND: ClassVar[str] = "cancelled/1"
     reserved: int
@@ -372,7 +398,7 @@ class Restored(_Encoded):
 
 
 ENGINE, INTERRUPT, LEDGER = "engine", "interrupt", "ledger"
-Record = Opened | Declared | Reserved | Committed | Cancelled | Failed | Lapsed | Replayed | Reopened | Restored
+Record = Opened | Declared | Reserved | Committed | Advanced | Cancelled | Failed | Lapsed | Replayed | Reopened | Restored
 _ALL: tuple[type[Record], ...] = (
     Opened,
     Declared,
@@ -384,6 +410,7 @@ _ALL: tuple[type[Record], ...] = (
     Replayed,
     Reopened,
     Restored,
+    Advanced,
 )
 KINDS: dict[str, type[Record]] = {kind.KIND: kind for kind in _ALL}
 

@@ -14,9 +14,21 @@ from dither.errors import ArgumentError, BudgetError, ClosedError, Fix, LedgerEr
 from dither.exact.numbers import show_about
 from dither.ledger import state
 from dither.ledger.receipts import Receipt, entry_message, is_signed, stored_receipt
-from dither.ledger.records import Committed, Declaration, Entry, Replayed, Request, Reserved, hash_of, parse, replay_key
+from dither.ledger.records import (
+    Advanced,
+    Committed,
+    Declaration,
+    Entry,
+    Replayed,
+    Request,
+    Reserved,
+    hash_of,
+    parse,
+    replay_key,
+)
 from dither.ledger.state import Fuse, History, Identity, Terms, keys_of
 from dither.ledger.stores.base import Row, Store
+from dither.ledger.streams import Position
 from dither.privacy.filters import GRID, MOST_QUESTIONS, Caps, Charge, Sums
 from dither.text import folded
 
@@ -249,6 +261,31 @@ def read_answer(
     if not receipt.verify(identity.public_key):
         raise _damaged(row)
     return reserved, question, answer.payload, receipt
+
+
+def read_steps(
+    entry: Callable[[int], Row | None], identity: Identity, key: str, position: Position
+) -> list[tuple[Advanced, Receipt]]:
+    """Returns the entries of a stream, the first one first. Refuses a wrong signature, and a chain that is not its own."""
+    found: list[tuple[Advanced, Receipt]] = []
+    number, step = position.entry, position.step
+    while number:
+        row = entry(number)
+        advanced = None if row is None else parse(row)
+        if row is None or advanced is None:
+            raise LedgerError(f"Entry {number} of the ledger is missing.", fix="run `dither verify`.")
+        record = advanced.record
+        if not isinstance(record, Advanced) or record.stream != key or not record.before < record.reserved < number:
+            raise _damaged(row)
+        before = entry(record.reserved)
+        if before is None or hash_of(before.body) != before.hash or advanced.hash != row.hash:
+            raise _damaged(row)
+        receipt = stored_receipt(identity.ledger, parse(before), advanced, row.signature)
+        if not receipt.verify(identity.public_key) or (not found and record.step != step):
+            raise _damaged(row)
+        found.append((record, receipt))
+        number = record.before
+    return found[::-1]
 
 
 def check_shown(row: Row, identity: Identity, committed: int, analyst: str) -> bool:

@@ -11,6 +11,7 @@ The state follows from the entries, and verification recomputes it. With it, a q
     history       the neighbour relation, and the unit of each table asked about so far
     leases        the questions being answered: see reservations.py
     fuse          whether failures closed the catalog to new questions
+    streams       where each stream is, and stream:KEY, its encrypted state: see streams.py
     rolls, roll:NNN, seal    a two-level digest tree with a signature and MAC at its root
 
 Only the holder of the curator's key can change the state unnoticed.
@@ -223,7 +224,8 @@ def decode_caps(text: str) -> Caps:
 
 
 SEALED_KEYS = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
-STATE_KEYS = (*SEALED_KEYS, "seal")
+LATER_KEYS = ("streams",)  # sealed where they exist, so that the seals of older ledgers stay as they are
+STATE_KEYS = (*SEALED_KEYS, *LATER_KEYS, "seal")
 GROUPS = 128
 
 
@@ -250,7 +252,7 @@ class Sealed:
         self._inside = inside
         self._key = key
         self._ledger = ledger
-        self._texts = {name: inside.get(name) for name in SEALED_KEYS}
+        self._texts = {name: inside.get(name) for name in (*SEALED_KEYS, *LATER_KEYS)}
         self._changed = False
         self.writes = 0  # shows whether an error came before anything was written
         seal = inside.get("seal")
@@ -282,6 +284,11 @@ class Sealed:
         self._inside.put(place, text)
         self._inside.put(name, roll_text)
         self.put("rolls", canonical(self._rolls))
+
+    def put_aside(self, key: str, value: str) -> None:
+        """Stores a text that the seal does not cover: it is authenticated by itself."""
+        self.writes += 1
+        self._inside.put(key, value)
 
     def append(self, row: Row) -> None:
         self.writes += 1
@@ -319,7 +326,8 @@ def first_texts(identity: Identity, key: Key) -> dict[str, str]:
 def sealed_text(ledger: str, texts: Mapping[str, str | None]) -> str:
     """Returns the text to seal. Each part has its length before it, so no part can pass for another."""
     parts = ["-" if (text := texts.get(name)) is None else f"{len(text)} {text}" for name in SEALED_KEYS]
-    text = "\n".join([ledger, *parts])
+    later = [f"{name} {len(text)} {text}" for name in LATER_KEYS if (text := texts.get(name)) is not None]
+    text = "\n".join([ledger, *parts, *later])
     text.encode("ascii")
     return text
 

@@ -7,6 +7,7 @@
     law(exact)          the exact distribution of the release, on whole numbers
     outcome(k)          what `release` returns when the law's value is k (a grid multiple, a label, ...)
     margin(confidence)  how far the answer may be off
+    sampled(q)          the same on a secret sample of the units, at a smaller price
     record()            its tag and exact parameters, in plain values, for ledgers and receipts
     words(on, who)      a line of a plan: the noise, what it is on, how far one unit moves that, the price
 
@@ -21,6 +22,7 @@ noise and saturate at the ends of 64 bits after it. Clamping never moves two ans
 noisy answer are post-processing. A single whole number has no limit.
 A float stands for its exact binary value, NaN counts as 0, and infinities go to the ends of the clamp.
 In an array of objects a bool counts as 0 or 1 and a non-number as 0, so that no element decides whether a release is made.
+A list or tuple of numbers is read as such an array.
 A masked array is refused: it is not clear whether the values under the mask count.
 
 Rounding is exact for answers of any length: with the grid a/b, floor(x b/a + 1/2) = floor((floor(2 b x) + a) / 2a),
@@ -41,7 +43,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +54,13 @@ from dither.exact.numbers import Number, between, show
 from dither.exact.numbers import whole as _whole
 from dither.mechanisms.norms import Norm
 from dither.privacy.losses import ZCDP, Curve, Loss
+from dither.privacy.neighbours import Neighbours
+
+if TYPE_CHECKING:
+    from dither.mechanisms.sampled import Sampled
 
 Whole = int | NDArray[np.integer[Any]]
-Answer = int | float | Fraction | Decimal | NDArray[Any]
+Answer = int | float | Fraction | Decimal | NDArray[Any] | list[Any] | tuple[Any, ...]
 
 _WIDE = 1 << 62
 _NARROW = 1 << 52
@@ -77,6 +83,16 @@ def whole_array(exact: NDArray[Any], norm: Norm | None = None, grid: Fraction | 
     if exact.dtype.kind not in "iu":
         raise _wrong_type(f"an array of {exact.dtype}", "an array of integers")
     return np.asarray(exact)
+
+
+def listed(exact: Answer) -> Any:
+    """Returns a list or tuple as an array of objects, and anything else as it is. Looks at no element."""
+    if not isinstance(exact, (list, tuple)):
+        return exact
+    array = np.empty(len(exact), dtype=object)
+    for place, element in enumerate(exact):
+        array[place] = element
+    return array
 
 
 def _check_array(exact: NDArray[Any], norm: Norm | None, grid: Fraction | None) -> None:
@@ -314,6 +330,15 @@ class Mechanism(ABC):
     def margin(self, confidence: Number) -> int | Fraction:
         """Returns how far the release may be off, with at least this confidence."""
 
+    def sampled(self, q: Number, neighbours: Neighbours | None = None) -> Sampled:
+        """Returns this mechanism on a secret sample of the units, at a smaller price: `release` takes an entry per unit.
+
+        Each unit is sampled with probability q (add/remove, the default), or q n of n units are (`Replace(n)`).
+        """
+        from dither.mechanisms.sampled import sampled  # which needs the mechanisms themselves
+
+        return sampled(self, q, neighbours)
+
     def record(self) -> dict[str, Any]:
         """Returns the tag and the parameters, from which the mechanism can be rebuilt."""
         stated = {name: plain(value) for name, value in self.parameters().items() if value is not None}
@@ -352,11 +377,11 @@ def registry() -> tuple[type[Mechanism], ...]:
 
 
 def plain(value: Any) -> Any:
-    """Encodes a parameter exactly for JSON: a rational as text, a norm as its own record, labels as texts."""
+    """Encodes a parameter exactly for JSON: a rational as text, norms and mechanisms as records, labels as texts."""
     if hasattr(value, "record"):
         return value.record()
     if isinstance(value, tuple):
-        return [str(part) for part in value]
+        return [plain(part) if isinstance(part, Mechanism) else str(part) for part in value]
     return str(value) if isinstance(value, Fraction) else value
 
 

@@ -69,9 +69,11 @@ class Laplace(Mechanism):
         return self.grid * self.noise.scale
 
     def release(self, exact: base.Answer) -> Fraction | NDArray[Any]:
-        if isinstance(exact, np.ndarray):
-            return base.add_noise(exact, self.noise, self.grid, self.sensitivity)
-        return self.outcome(int(base.steps(exact, self.grid)) + self.noise.draw())
+        """Returns one noisy number, or an array of them for an array, a list or a tuple."""
+        read = base.listed(exact)
+        if isinstance(read, np.ndarray):
+            return base.add_noise(read, self.noise, self.grid, self.sensitivity)
+        return self.outcome(int(base.steps(read, self.grid)) + self.noise.draw())
 
     def outcome(self, k: int) -> Fraction:
         return base.value(k, self.grid)

@@ -28,6 +28,7 @@ declared where a formula uses it; without it, vectors longer than one coordinate
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, SupportsIndex
@@ -80,6 +81,10 @@ class L1:
     def __init__(self, value: Number, dimension: int | None = None) -> None:
         object.__setattr__(self, "value", bound(value))
         object.__setattr__(self, "dimension", _dimension(dimension))
+
+    def covers(self, moves: Sequence[Fraction]) -> bool:
+        """Returns whether coordinates may move this far together."""
+        return sum(abs(move) for move in moves) <= self.value
 
     def record(self) -> dict[str, Any]:
         """Returns the norm in plain values, for the records of mechanisms."""
@@ -143,6 +148,10 @@ class L2:
         bits = total.bit_length() + 2  # 2 sqrt(total) / 2^bits stays below 1
         return cls(Fraction(math.isqrt(total << (2 * bits)) + 1, 1 << bits), dimension)
 
+    def covers(self, moves: Sequence[Fraction]) -> bool:
+        """Returns whether coordinates may move this far together."""
+        return sum(move * move for move in moves) <= self.value**2
+
     def record(self) -> dict[str, Any]:
         """Returns the norm in plain values, for the records of mechanisms."""
         return _record("L2", self.value, self.dimension)
@@ -197,6 +206,10 @@ class PerCoordinate:
     def __init__(self, count: int, each: Number) -> None:
         object.__setattr__(self, "count", whole(count, "count", least=1))
         object.__setattr__(self, "each", bound(each))
+
+    def covers(self, moves: Sequence[Fraction]) -> bool:
+        """Returns whether coordinates may move this far together."""
+        return sum(move != 0 for move in moves) <= self.count and all(abs(move) <= self.each for move in moves)
 
     def record(self) -> dict[str, Any]:
         """Returns the norm in plain values, for the records of mechanisms.

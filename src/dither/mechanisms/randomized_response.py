@@ -33,7 +33,8 @@ from dither.exact.laws.derived import Finite
 from dither.exact.numbers import Number, between, positive
 from dither.mechanisms import base
 from dither.mechanisms.base import Example, Mechanism, check_confidence, epsilon_words
-from dither.privacy.losses import Pure
+from dither.privacy.losses import Curve, Pure
+from dither.privacy.parts import KaryResponse
 
 _MOST_CATEGORIES = 1 << 62  # a truth and an offset add up within int64
 
@@ -114,6 +115,12 @@ class RandomizedResponse(Mechanism):
         p, q = self._shares()
         ratio = max(p / q, q / p)
         return Pure(above(lambda: ball(ratio).log()))
+
+    def curve(self) -> Curve:
+        """Returns the loss curve: of the k reports, a replaced truth leaves k - 2 as likely as before."""
+        epsilon = self.loss().epsilon()
+        truthful = self.p is None or self.p * self.categories > 1
+        return Curve.of(KaryResponse(epsilon, self.categories, truthful))
 
     def law(self, exact: int) -> Law:
         truth = min(max(base.single(exact), 0), self.categories - 1)

@@ -283,7 +283,8 @@ def predicted_margins(plan: Plan, rows: int | None, confidence: Fraction) -> dic
         return {each.name: each.predicted(plan, rows, confidence) for each in outputs(plan) if each.readings}
     same = passed_on(plan)
     shown = [each.name for each in plan.schema if each.noisy]
-    return {name: same[name].predicted(plan, rows, confidence) if name in same else None for name in shown}
+    sums = plan.noises[0].running(confidence) if len(plan.noises) == 1 else None  # then all columns are running sums
+    return {name: same[name].predicted(plan, rows, confidence) if name in same else sums for name in shown}
 
 
 def ranks(plan: Plan, confidence: Fraction) -> dict[str, float]:
@@ -425,6 +426,7 @@ def explain(
     lines += [(f"  {output.name}", output.explain(plan, rows, confidence)) for output in outputs(plan)]
     if plan.query.above:
         lines.append(("then", f"{', '.join(each.name for each in plan.schema)}: computed from these numbers, free"))
+        lines += [("running sums", text) for noise in plan.noises for text in noise.running_words(confidence)]
     if hidden := unshown(plan):
         texts = [f"{each.title} {each.expected(plan.noises, rows, confidence)}" for each in hidden]
         lines.append(("not shown", f"{', '.join(texts)}: paid for; decides which rows are shown, or their order"))

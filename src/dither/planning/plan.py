@@ -10,16 +10,17 @@ computed from them follows the rules of its functions. So all answers of one pla
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dither.catalog.values import Catalog, Key
-from dither.errors import QueryError
+from dither.errors import ArgumentError, QueryError
 from dither.mechanisms import Threshold
 from dither.planning import releases
 from dither.planning.outer import compute_all, opened
-from dither.planning.price import Price, choose
+from dither.planning.price import Choice, Price, choose, with_gaussian, with_geometric
 from dither.planning.releases.base import Clipped, Collection, Noise, Note, Reading, collect
 from dither.planning.releases.keys import Together, combinations, dependent, public_keys
+from dither.planning.releases.running import compared, running
 from dither.planning.rows import Rows
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total
@@ -175,6 +176,8 @@ def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | No
     bounding = bounding_of(question, known, BY_NAME[catalog.neighbours])
     collected, readings = measured(question, bounding)
     choice = choose(collected.releases, bounding, price, known is None, gaussian)
+    if query.above and known is not None and not question.joint:
+        choice = with_strategy(query, bounding, price, choice, gaussian)
     return Plan(
         query,
         Work(
@@ -197,6 +200,22 @@ def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | No
         schema=schema(query, operands.keys, known, readings, choice.noises, _kinds(collected)),
         together=() if known is None else dependent(query.keys, known, question.joint),
     )
+
+
+def with_strategy(query: Query, bounding: Bounding, price: Price, plain: Choice, gaussian: bool | None) -> Choice:
+    """Returns the noise of running counts by a strategy, if they are what is asked for and that is better."""
+    ways = []
+    for smooth in (False, True) if gaussian is None else (gaussian,):
+        release = running(query, bounding.groups or 0, [noise.of for noise in plain.noises], smooth)
+        if release is None or (smooth and not price.delta):
+            continue
+        try:
+            way = (with_gaussian if smooth else with_geometric)([release], bounding, price, False)
+        except (ArgumentError, QueryError):  # no noise within range at this price
+            continue
+        noise = compared(way.noises[0], plain.noises[0])
+        ways += [] if noise is None else [(noise.sums, replace(way, noises=(noise,)))]
+    return min(ways, key=lambda each: each[0])[1] if ways else plain
 
 
 def measured(question: Resolved, bounding: Bounding) -> tuple[Collection, tuple[Reading, ...]]:

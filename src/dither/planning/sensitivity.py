@@ -5,6 +5,7 @@ Grids. Each number is put on a public grid before it is added up. The grid depen
     declared step         as declared, from the declared low end (whole numbers over a wide range: as without one)
     no step, added up     the smallest power of two (1 or more for whole numbers) that leaves at most 2^22 steps
     no step, squared      the same with 2^11 steps
+    running sums          the same with 2^16 steps
     quantiles             declared steps and whole numbers up to 2^40 steps; else the smallest power of two with 2^20
 
 Where a unit may have more rows than count, its share S m / k is cut to whole steps. So a step of few is divided by a power of
@@ -99,6 +100,12 @@ def square_grid(argument: Expression, facts: Facts, aggregate: Aggregate, fine: 
     """Returns the grid for squares. `fine`: units may be cut to a part."""
     grid = _coarse_grid(argument, facts, aggregate, SQUARES)
     return _divided(grid, SQUARES) if fine else grid
+
+
+def running_grid(argument: Expression, facts: Facts, aggregate: Aggregate, fine: bool) -> Quantised:
+    """Returns the grid for running sums. `fine`: units may be cut to a part."""
+    grid = _coarse_grid(argument, facts, aggregate, PARTS)
+    return _divided(grid, PARTS) if fine else grid
 
 
 def _coarse_grid(argument: Expression, facts: Facts, aggregate: Aggregate, most: int) -> Quantised:

@@ -23,13 +23,14 @@ from typing import Any
 from dither.errors import ArgumentError, DitherError, Fix, Python, QueryError
 from dither.exact.numbers import Number, positive
 from dither.planning.auto import Auto
+from dither.planning.bundles import Bundled, bundled
 from dither.planning.outputs import Draw, Noisy
 from dither.planning.plan import Plan
 from dither.planning.price import Price
 from dither.planning.program import Batch, Run, distinct_works
 from dither.planning.records import decode_noisy, encode_identities, encode_noisy
 from dither.planning.terms import Terms
-from dither.privacy.filters import Charge
+from dither.privacy.filters import Caps, Charge
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Work
 
@@ -42,6 +43,7 @@ class Several:
     """Programs that are charged, run and stored as one. `questions`: one for each question, in the order asked."""
 
     questions: tuple[Batch | Auto, ...]
+    bundled: Bundled | None = None  # how they are measured together, if they are
     works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -122,6 +124,43 @@ class Several:
             found.append(each if part is question else question.read(part.write(each)))
         return found
 
+    @property
+    def shown(self) -> tuple[Batch | Auto, ...]:
+        """The program that says what each answer is: with the noise of its numbers once they are put together."""
+        return self.questions if self.bundled is None else self.bundled.shown
+
+    def put_together(self, released: Sequence[Noisy]) -> list[Sequence[Noisy]]:
+        """Returns the numbers of each question, as `shown` reads them: those of bundles by least squares."""
+        found = self.answers(released)
+        for bundle in () if self.bundled is None else self.bundled.bundles:
+            run = [self.questions[place] for place in bundle.places]
+            shown = [self.shown[place] for place in bundle.places]
+            own = [found[place] for place in bundle.places]
+            fitted = bundle.fit([each.plans[0] for each in run], [each[0] for each in own], [each.plans[0] for each in shown])
+            for program, first, noisy, rest in zip(run, shown, fitted, own, strict=True):
+                numbers = (noisy, *rest[1:])
+                for place, other in enumerate(self.questions):
+                    if other.identity == program.identity:
+                        found[place] = numbers if self.shown[place] is first else self.shown[place].read(first.write(numbers))
+        return found
+
+    def price_of(self, places: Sequence[int]) -> Price:
+        """Returns the share of the price of some questions. Equal questions are paid for once."""
+        each = {self.questions[place].identity: self._price(place) for place in places}
+        nothing = Fraction(0)
+        epsilon = sum((one.epsilon for one in each.values()), nothing)
+        return Price(epsilon, sum((one.delta for one in each.values()), nothing))
+
+    def _price(self, place: int) -> Price:
+        program = self.questions[place]
+        if self.bundled is None or place not in self.bundled.prices:
+            return program.total
+        return self.bundled.prices[place]
+
+    def further(self, place: int) -> tuple[tuple[str, str], ...]:
+        """Returns what a quote says about how a question is measured with others."""
+        return () if self.bundled is None else self.bundled.words(place)
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -132,10 +171,16 @@ class Asked:
 
 
 def plan_several(
-    asked: Sequence[Asked], terms: Terms, weights: Sequence[Number] | None, plan: Plans, name: str = "Question"
+    asked: Sequence[Asked],
+    terms: Terms,
+    weights: Sequence[Number] | None,
+    plan: Plans,
+    name: str = "Question",
+    caps: Caps | None = None,
 ) -> Several:
     """Plans questions at one price. A question of several parts divides its share evenly over them. `name`: what a refusal
-    calls each question, or each part of the only one.
+    calls each question, or each part of the only one. `caps`: of the budget; with them, questions of equal weight are measured
+    together where that is better (bundles.py).
 
     With a margin there is nothing to divide: each question gets the smallest price that gives it the margin.
     """
@@ -144,13 +189,7 @@ def plan_several(
     queries = [query for each in asked for query in each.queries]
 
     def planned(own: Sequence[Terms]) -> list[Batch | Auto]:
-        made: list[Batch | Auto] = []
-        for number, each in enumerate(asked, start=1):
-            for part, query in enumerate(each.queries, start=1):
-                place, count = (number, len(asked)) if name == "Question" else (part, len(each.queries))
-                with refusing(name, place, count):
-                    made.append(plan(query, own[len(made)], each.text))
-        return made
+        return list(_planned_each(asked, own, plan, name))
 
     if terms.margin is not None:
         return Several(tuple(planned([terms] * len(queries))))
@@ -163,7 +202,23 @@ def plan_several(
     shares = [together[each.identity] / sum(together.values()) for each in made]
     if any(share != even for share in shares):
         made = planned([_at(terms, share) for share in shares])
-    return Several(tuple(made))
+    plain = Several(tuple(made))
+    if caps is None or len(set(wanted)) > 1:
+        return plain
+    parts = [len(each.queries) > 1 for each in asked for _ in each.queries]
+    found = bundled(queries, made, [_at(terms, share).price(caps) for share in shares], parts)
+    return plain if found is None else Several(found.questions, found)
+
+
+def _planned_each(asked: Sequence[Asked], own: Sequence[Terms], plan: Plans, name: str) -> Iterator[Batch | Auto]:
+    """Plans each private question at its own terms. A refusal says which one it is about."""
+    terms = iter(own)
+    for number, each in enumerate(asked, start=1):
+        for part, query in enumerate(each.queries, start=1):
+            place, count = (number, len(asked)) if name == "Question" else (part, len(each.queries))
+            with refusing(name, place, count):
+                made = plan(query, next(terms), each.text)
+            yield made
 
 
 def _at(terms: Terms, share: Fraction) -> Terms:

@@ -31,6 +31,7 @@ from dither.planning.forms import Form
 from dither.planning.intervals import divisors, fact, farthest, is_number
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise, Reading
+from dither.planning.releases.running import Correlated
 from dither.planning.roundings import peel, through
 from dither.planning.rows import Extreme, Group, Made, Part, Source, Total, Unknown
 from dither.query.functions.base import Cell
@@ -175,6 +176,9 @@ class Margins:
             middle = self._value(replace(source, expression=inner))
             wide = None if middle is None else self._by_form(replace(source, expression=inner), middle)
             return through(around, shown, middle, wide)
+        correlated = self._by_covariance(source)
+        if correlated is not None:
+            return correlated
         side = self._side(source)
         form = None if side is None else self._form(source, side.starts)
         if side is None or form is None or not side.one_family(form):
@@ -185,6 +189,22 @@ class Margins:
         whole = replace(form, quotients=quotients)
         (found,) = whole.margins(side.noises, side.by_unit, side.cells, np.array([shown]), self.confidence)
         return float(found) if math.isfinite(found) else None
+
+    def _by_covariance(self, source: Source) -> float | None:
+        """Returns the margin of a weighted sum of groups whose noise is that of one strategy; None for other values."""
+        release = self.releases[0]
+        noise = release.plan.noises[0] if len(self.releases) == len(release.plan.noises) == 1 else None
+        if not isinstance(noise, Correlated):
+            return None
+        groups = len(release.noisy.keys)
+        form = self._form(source, {(release.noise, place): place for place in range(groups)})
+        if form is None or form.quotients or form.total.slack or form.total.growing or form.total.rounded:
+            return None
+        weights = np.zeros(groups)
+        for term in form.total.terms:
+            weights[term.noise] += float(term.weight)
+        wide, unit = noise.weighted(weights, self.confidence), form.total.unit
+        return float(math.floor(wide / float(unit) + 1e-9) * unit) if unit else wide
 
     def _side(self, source: Source) -> _Side | None:
         """Returns the noises that a value reads, side by side; None if several may have noise in common: the same in another

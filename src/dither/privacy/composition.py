@@ -33,7 +33,7 @@ from dither.exact.numbers import items, whole
 from dither.privacy.losses import ZCDP, Approx, Curve, Loss, Pure, total
 from dither.privacy.neighbours import AddRemove, Neighbours, check_neighbours
 
-__all__ = ["Postprocessed", "parallel", "postprocess", "total"]
+__all__ = ["Postprocessed", "largest", "parallel", "postprocess", "total"]
 
 
 def parallel(losses: Iterable[Loss], neighbours: Neighbours = AddRemove()) -> Loss:  # noqa: B008 (frozen value)
@@ -48,15 +48,15 @@ def parallel(losses: Iterable[Loss], neighbours: Neighbours = AddRemove()) -> Lo
     listed = items(losses, "losses", fix="pass [mechanism.loss(), ...].")
     if not listed or not all(isinstance(loss, Loss) for loss in listed):
         raise ArgumentError("losses must hold at least one loss, and nothing else.", fix="pass [mechanism.loss(), ...].")
-    largest = _largest(listed)
+    dearest = largest(listed)
     changes = check_neighbours(neighbours).changes
     if changes == 1:
-        return largest
+        return dearest
     # A curve's own `group` is about one part only; the inequalities in the header are proved for zCDP.
-    return (largest.zcdp() if isinstance(largest, Curve) else largest).group(changes)
+    return (dearest.zcdp() if isinstance(dearest, Curve) else dearest).group(changes)
 
 
-def _largest(losses: list[Loss]) -> Loss:
+def largest(losses: list[Loss]) -> Loss:
     """Returns a loss that covers each of them, in a kind that can state all of them."""
     if all(loss == losses[0] for loss in losses) and not isinstance(losses[0], Pure):
         return losses[0]

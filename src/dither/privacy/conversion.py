@@ -88,6 +88,17 @@ def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> Fraction:
         return round_up(max(upper(epsilon), Fraction(0)))
 
 
+def epsilon_of_renyi(order: Fraction, divergence: Fraction, delta: Fraction) -> Fraction:
+    """Returns the epsilon at a delta in (0, 1) that a Renyi divergence of one order a > 1 gives, rounded up.
+
+    epsilon = divergence + (ln(1/delta) + (a - 1) ln(1 - 1/a) - ln a) / (a - 1)
+    """
+    with working(BITS):
+        a = ball(order)
+        extra = (-ball(delta).log() + (a - 1) * (1 - 1 / a).log() - a.log()) / (a - 1)
+        return round_up(max(upper(ball(divergence) + extra), Fraction(0)))
+
+
 def delta_of_zcdp(rho: Fraction, epsilon: Fraction) -> Fraction:
     """Returns the smallest delta that the conversion gives at an epsilon, rounded up, at most 1."""
     if rho == 0:

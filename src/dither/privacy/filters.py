@@ -35,13 +35,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from dither.errors import ArgumentError, PriceError
-from dither.exact.numbers import Number, between, positive, rational, show
+from dither.exact.numbers import Number, between, positive, show
 from dither.privacy.conversion import largest_rho
 from dither.privacy.losses import ZCDP, Approx, Loss, Pure, check_loss, check_up_to
-from dither.privacy.parts.base import MOST
+from dither.privacy.parts.base import MOST, unchecked
 from dither.process import Origin
 
 GRID = 10**36 * math.lcm(*range(1, 33))
@@ -142,6 +142,10 @@ class Spent:
         """Returns the sums with one more price."""
         return Spent(self.epsilon + price.epsilon, self.delta + price.delta, self.rho + price.rho, self.slack + price.slack)
 
+    def minus(self, spent: Spent) -> Spent:
+        """Returns what is left of these caps."""
+        return Spent(self.epsilon - spent.epsilon, self.delta - spent.delta, self.rho - spent.rho, self.slack - spent.slack)
+
 
 @dataclass(frozen=True)
 class Line:
@@ -222,18 +226,15 @@ def up(value: Fraction) -> int:
     return -(-value.numerator * GRID // value.denominator)
 
 
-class Amount(NamedTuple):
-    """An epsilon and a delta."""
-
-    epsilon: Fraction
-    delta: Fraction
-
-
 class Filter(ABC):
-    """A budget that no number of threads can overdraw and that cannot be copied."""
+    """A budget that no number of threads can overdraw and that cannot be copied.
 
-    def __init__(self, line: Line) -> None:
+    `spent` and `left` are losses of the kind that the budget adds up; `try_spend(left)` is always admitted.
+    """
+
+    def __init__(self, line: Line, cap: Spent | None) -> None:
         self._line = line
+        self._cap = cap
         self._spent = Spent()
         self._lock = threading.Lock()
         self._origin = Origin()
@@ -241,6 +242,25 @@ class Filter(ABC):
     @abstractmethod
     def _price(self, loss: Loss) -> Spent:
         """Returns the loss in this filter's terms, or raises a PriceError that says how to state it."""
+
+    @abstractmethod
+    def _stated(self, sums: Spent) -> Loss:
+        """Returns sums as a loss of this filter's kind."""
+
+    @property
+    def spent(self) -> Loss:
+        """Returns what was spent, as one loss."""
+        return self._stated(self._spent)
+
+    @property
+    def left(self) -> Loss | None:
+        """Returns what is left, as one loss; None if there is no limit."""
+        return None if self._cap is None else self._stated(self._cap.minus(self._spent))
+
+    def __repr__(self) -> str:
+        spent = self._spent  # read once: another thread may be spending
+        rest = "" if self._cap is None else f", left {_show_loss(self._stated(self._cap.minus(spent)))}"
+        return f"{type(self).__name__}(spent {_show_loss(self._stated(spent))}{rest})"
 
     def try_spend(self, loss: Loss) -> bool:
         """Spends the loss and returns True. Returns False and spends nothing if it does not fit."""
@@ -289,12 +309,12 @@ class PureFilter(Filter):
 
     >>> budget = PureFilter(epsilon=1)
     >>> [budget.try_spend(Pure("0.1")) for _ in range(11)].count(True), budget.left
-    (10, Fraction(0, 1))
+    (10, Pure(epsilon=Fraction(0, 1)))
     """
 
     def __init__(self, epsilon: Number) -> None:
-        self._cap = positive(epsilon, "epsilon")
-        super().__init__(Line("sum", epsilon=self._cap, delta=_NONE))
+        cap = positive(epsilon, "epsilon")
+        super().__init__(Line("sum", epsilon=cap, delta=_NONE), Spent(epsilon=cap))
 
     def _price(self, loss: Loss) -> Spent:
         try:
@@ -305,16 +325,8 @@ class PureFilter(Filter):
                 fix="release with a pure mechanism (Geometric, Laplace), or declare an (epsilon, delta) budget.",
             ) from error
 
-    @property
-    def spent(self) -> Fraction:
-        return self._spent.epsilon
-
-    @property
-    def left(self) -> Fraction:
-        return self._cap - self.spent
-
-    def __repr__(self) -> str:
-        return f"PureFilter(spent {show(self.spent)}, left {show(self.left)})"
+    def _stated(self, sums: Spent) -> Loss:
+        return _stated_loss(sums)
 
 
 class ZCDPFilter(Filter):
@@ -322,12 +334,12 @@ class ZCDPFilter(Filter):
 
     >>> budget = ZCDPFilter(rho="1/2")
     >>> budget.try_spend(Pure(1)), budget.left
-    (True, Fraction(0, 1))
+    (True, ZCDP(rho=Fraction(0, 1)))
     """
 
     def __init__(self, rho: Number) -> None:
-        self._cap = positive(rho, "rho")
-        super().__init__(Line("zcdp", rho=self._cap, slack=_NONE))
+        cap = positive(rho, "rho")
+        super().__init__(Line("zcdp", rho=cap, slack=_NONE), Spent(rho=cap))
 
     def _price(self, loss: Loss) -> Spent:
         stated = loss.zcdp()
@@ -338,16 +350,8 @@ class ZCDPFilter(Filter):
             )
         return Spent(rho=stated.rho)
 
-    @property
-    def spent(self) -> Fraction:
-        return self._spent.rho
-
-    @property
-    def left(self) -> Fraction:
-        return self._cap - self.spent
-
-    def __repr__(self) -> str:
-        return f"ZCDPFilter(spent {show(self.spent)}, left {show(self.left)})"
+    def _stated(self, sums: Spent) -> Loss:
+        return unchecked(ZCDP, rho=sums.rho, slack=_NONE)
 
 
 def _stated_price(loss: Loss) -> Spent:
@@ -373,57 +377,44 @@ class ApproxFilter(Filter):
     """
 
     def __init__(self, epsilon: Number, delta: Number) -> None:
-        self._cap = Amount(positive(epsilon, "epsilon"), between(delta, "delta", 0, 1, open_high=True))
-        super().__init__(Line("sum", *self._cap))
+        cap = Spent(positive(epsilon, "epsilon"), between(delta, "delta", 0, 1, open_high=True))
+        super().__init__(Line("sum", epsilon=cap.epsilon, delta=cap.delta), cap)
 
     def _price(self, loss: Loss) -> Spent:
         return _stated_price(loss)
 
-    @property
-    def spent(self) -> Amount:
-        spent = self._spent  # read once: another thread may be spending
-        return Amount(spent.epsilon, spent.delta)
-
-    @property
-    def left(self) -> Amount:
-        spent = self.spent
-        return Amount(self._cap.epsilon - spent.epsilon, self._cap.delta - spent.delta)
-
-    def __repr__(self) -> str:
-        return f"ApproxFilter(spent {_show_amount(self.spent)}, left {_show_amount(self.left)})"
+    def _stated(self, sums: Spent) -> Loss:
+        return unchecked(Approx, _epsilon=sums.epsilon, _delta=sums.delta)
 
 
 class Odometer(Filter):
     """Adds up losses and never refuses. `spent` is valid at any moment, also one chosen from the answers.
 
     >>> meter = Odometer()
-    >>> meter.try_spend(Pure("1/3")), meter.try_spend(Approx(3, "1e-6")), meter.loss()
+    >>> meter.try_spend(Pure("1/3")), meter.try_spend(Approx(3, "1e-6")), meter.spent
     (True, True, Approx(epsilon=10/3, delta=1e-6))
     """
 
     def __init__(self) -> None:
-        super().__init__(Line("any"))
+        super().__init__(Line("any"), None)
 
     def _price(self, loss: Loss) -> Spent:
         return _stated_price(loss)
 
-    @property
-    def spent(self) -> Amount:
-        spent = self._spent  # read once: another thread may be spending
-        return Amount(spent.epsilon, spent.delta)
-
-    @property
-    def left(self) -> None:
-        return None
-
-    def loss(self) -> Loss:
-        """Returns the total so far as a loss."""
-        spent = self.spent
-        return Approx(spent.epsilon, min(spent.delta, rational(1, "delta"))) if spent.delta else Pure(spent.epsilon)
-
-    def __repr__(self) -> str:
-        return f"Odometer(spent {_show_amount(self.spent)})"
+    def _stated(self, sums: Spent) -> Loss:
+        return _stated_loss(sums)
 
 
-def _show_amount(amount: Amount) -> str:
-    return f"epsilon {show(amount.epsilon)}, delta {show(amount.delta)}"
+def _stated_loss(sums: Spent) -> Pure | Approx:
+    """Returns sums of any size as a loss: pure without a delta, which is 1 at most."""
+    if sums.delta:
+        return unchecked(Approx, _epsilon=sums.epsilon, _delta=min(sums.delta, Fraction(1)))
+    return unchecked(Pure, _epsilon=sums.epsilon, rho=sums.epsilon**2 / 2)
+
+
+def _show_loss(loss: Loss) -> str:
+    if isinstance(loss, ZCDP):
+        return f"rho {show(loss.rho)}"
+    if isinstance(loss, Approx):
+        return f"epsilon {show(loss.pair()[0])}, delta {show(loss.pair()[1])}"
+    return f"epsilon {show(loss.epsilon())}"

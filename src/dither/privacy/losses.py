@@ -79,6 +79,33 @@ def check_loss(loss: object) -> Loss:
 __all__ = ["ZCDP", "Approx", "Curve", "Loss", "Pure", "total"]
 
 _NONE = Fraction(0)
+# The orders that libraries try unless told otherwise, thinned out.
+_ORDERS: tuple[Number, ...] = (
+    "1.25",
+    "1.5",
+    "1.75",
+    2,
+    "2.5",
+    3,
+    "3.5",
+    4,
+    5,
+    6,
+    7,
+    8,
+    10,
+    12,
+    14,
+    16,
+    20,
+    24,
+    28,
+    32,
+    48,
+    64,
+    128,
+    256,
+)
 _MOST_RHO = MOST**2  # the rho of every accepted epsilon is accepted
 
 
@@ -255,11 +282,11 @@ class Curve(Loss):
     """The exact law of the log ratio of releases fixed in advance: a sorted multiset of parts.
 
     Prices are certified upper bounds; the time does not grow with the counts. They are within 1e-6 of the exact optimum
-    for compositions of Response, Laplace, DiscreteLaplace, Gaussian and DiscreteGaussian that are all on one lattice,
-    few enough to be listed, or without heavy atoms near epsilon; for up to 1024 equal BoundedRange releases; and for up to
-    300 equal subsampled ones. A GaussianVector is priced by an upper bound. docs/decisions/0001-accountant.md lists what is
-    looser. epsilon(d) and delta(e) are searched separately, so delta(epsilon(d)) may exceed d slightly; each is an upper bound
-    on its own.
+    for compositions of Response, KaryResponse, Laplace, DiscreteLaplace, Gaussian and DiscreteGaussian that are all on one
+    lattice, few enough to be listed, or without heavy atoms near epsilon; for up to 1024 equal BoundedRange releases; and for
+    Subsampled and SubsampledGaussian releases, except very rare samples (q below 1e-5) at a tiny delta. A GaussianVector is
+    priced by an upper bound. docs/decisions/0001-accountant.md lists what is looser. epsilon(d) and delta(e) are searched
+    separately, so delta(epsilon(d)) may exceed d slightly; each is an upper bound on its own.
 
     >>> from dither.privacy import parts
     >>> a = Curve.of(parts.Gaussian(1))
@@ -283,6 +310,26 @@ class Curve(Loss):
 
     def delta(self, epsilon: Number) -> Fraction:
         return accountant.delta(self.parts, not_negative(epsilon, "epsilon"))
+
+    def renyi(self, order: Number) -> Fraction:
+        """Returns the Renyi divergence of an order above 1, the larger of the two directions, certified and rounded up.
+
+        For comparison with papers and libraries that account this way: a price by orders is never below `epsilon(delta)`.
+
+        >>> from dither.privacy import parts
+        >>> float(Curve.of(parts.Gaussian("1/4"), 2).renyi(8))
+        2.0
+        """
+        return accountant.renyi(self.parts, between(order, "order", 1, MOST, open_low=True))
+
+    def renyi_epsilon(self, delta: Number, orders: Iterable[Number] | None = None) -> Fraction:
+        """Returns the epsilon that Renyi accounting states at this delta: the least over orders. Above `epsilon(delta)`."""
+        allowed = between(delta, "delta", 0, 1, open_low=True, open_high=True)
+        listed = _ORDERS if orders is None else items(orders, "orders", fix="pass orders above 1, such as [2, 4, 8].")
+        if not listed:
+            raise ArgumentError("orders must hold at least one order.", fix="pass orders above 1, such as [2, 4, 8].")
+        known = [between(order, "order", 1, MOST, open_low=True) for order in listed]
+        return min(conversion.epsilon_of_renyi(a, accountant.renyi(self.parts, a), allowed) for a in known)
 
     def zcdp(self) -> ZCDP:
         return total([_zcdp(*part.zcdp()).repeat(count) for part, count in self.parts]).zcdp()

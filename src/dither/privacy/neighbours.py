@@ -10,10 +10,18 @@ add/remove holds under replace for two changes: `changes` is the number of addit
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement
+from typing import Any, SupportsIndex
 
 from dither.errors import ArgumentError, Fix, Python
-from dither.exact.numbers import whole
+from dither.exact.numbers import items, whole
+
+_MOST_PAIRS = 100_000
+
+Table = tuple[Any, ...]  # one value for each unit
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,16 @@ class AddRemove:
 
     def __str__(self) -> str:
         return "tables that differ by one person being present or absent"
+
+    def pairs(self, values: Iterable[Any], rows: SupportsIndex) -> list[tuple[Table, Table]]:
+        """Returns every pair of neighbouring tables of at most `rows` of these values, one for each unit; order is left out.
+
+        >>> AddRemove().pairs([0, 1], rows=1)
+        [((), (0,)), ((), (1,))]
+        """
+        universe, most = _universe(values, rows, self.changes)
+        smaller = [table for n in range(most) for table in combinations_with_replacement(universe, n)]
+        return [(table, (*table, value)) for table in smaller for value in universe]
 
 
 @dataclass(frozen=True)
@@ -56,6 +74,17 @@ class Replace:
     def __str__(self) -> str:
         size = "of the same size" if self.n is None else f"of {self.n} people"
         return f"tables {size} in which one person's data differs"
+
+    def pairs(self, values: Iterable[Any], rows: SupportsIndex) -> list[tuple[Table, Table]]:
+        """Returns every pair of neighbouring tables of at most `rows` of these values (of exactly n if that is public).
+
+        >>> Replace().pairs([0, 1], rows=2)
+        [((0,), (1,)), ((0, 0), (0, 1)), ((1, 0), (1, 1))]
+        """
+        universe, most = _universe(values, rows if self.n is None else self.n, self.changes)
+        sizes = range(1, most + 1) if self.n is None else (self.n,)
+        rest = [table for n in sizes for table in combinations_with_replacement(universe, n - 1)]
+        return [((*table, one), (*table, other)) for table in rest for one, other in combinations(universe, 2)]
 
 
 @dataclass(frozen=True)
@@ -87,6 +116,16 @@ class Group:
 
     def __str__(self) -> str:
         return f"tables at most {self.k} steps apart, each step between {self.of}"
+
+
+def _universe(values: Iterable[Any], rows: SupportsIndex, changes: int) -> tuple[list[Any], int]:
+    """Returns the values and the number of rows. Refuses what would give too many pairs to list."""
+    universe, most = items(values, "values", fix="give the few values that a unit may have."), whole(rows, "rows", least=1)
+    if not universe:
+        raise ArgumentError("values must hold at least one value, and it is empty.", fix="give [0, 1].")
+    if most > _MOST_PAIRS or math.comb(len(universe) + most - 1, most - 1) * len(universe) ** changes > _MOST_PAIRS:
+        raise ArgumentError(f"There are more than {_MOST_PAIRS} such pairs.", fix="give fewer values or rows.")
+    return universe, most
 
 
 Neighbours = AddRemove | Replace | Group

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqlglot import exp
+
 from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, Fix, Name, Python, QueryError
 from dither.query.fluent import FluentQuestion
@@ -14,9 +16,12 @@ from dither.query.private_forms import with_forms
 from dither.query.resolve.relations import Resolved, resolve
 from dither.query.resolve.union import resolve_results
 from dither.query.show import show_query
-from dither.query.sql.gate import parameters, written_out
+from dither.query.sql.gate import parameters, read_expression, written_out
+from dither.query.sql.gate import read as read_tree
 from dither.query.sql.parameters import Params, read_params
 from dither.query.sql.select import parse, parse_union
+from dither.query.sql.select import question as build
+from dither.query.sql.subqueries import new_context
 from dither.query.union import Results
 
 
@@ -96,6 +101,25 @@ def read(question: Question, catalog: Catalog) -> Resolved:
         f"A question is SQL text or a fluent question, and this is a {type(question).__name__}.",
         fix=Fix("write {call}.", call=Python('ask("SELECT COUNT(*) FROM people", epsilon="0.1")')),
     )
+
+
+def read_by(question: Question, by: str, catalog: Catalog) -> Resolved:
+    """The resolved query of a question with one more key, `by`: a column or an expression of its rows."""
+    if isinstance(question, FluentQuestion):
+        return read(question.group_by(by), catalog)
+    if not isinstance(question, (str, WithParams)):
+        return read(question, catalog)
+    text = text_of(question)
+    tree, _ = read_tree(text, question.params if isinstance(question, WithParams) else None)
+    key = read_expression(by)
+    for node in key.walk():
+        node.meta.pop("start", None)  # it is no part of the question's text
+    if isinstance(tree, exp.Select):
+        keys = tree.args.get("group") or exp.Group(expressions=[])
+        keys.append("expressions", key.copy())
+        tree.append("expressions", key)
+        tree.set("group", keys)
+    return resolve(build(tree, new_context(text, catalog)), catalog, text)
 
 
 def _read_text(text: str, catalog: Catalog, params: Mapping[str, Any] | None) -> Resolved:

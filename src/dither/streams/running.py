@@ -69,7 +69,17 @@ class RunningSum:
         contributions: int = 1,
         largest: int = 1,
     ) -> None:
-        self.terms = Terms.of(horizon, epsilon, delta, rho, contributions, largest)
+        self._begin(Terms.of(horizon, epsilon, delta, rho, contributions, largest))
+
+    @classmethod
+    def of_terms(cls, terms: Terms) -> RunningSum:
+        """Returns a running sum with terms that were checked."""
+        made = cls.__new__(cls)
+        made._begin(terms)
+        return made
+
+    def _begin(self, terms: Terms) -> None:
+        self.terms = terms
         self._state = _State(0, 0, 0, 0, 0, self.terms.segment(0).first)
         self._guard, self._origin, self._gone = Lock(), Origin(), False
 

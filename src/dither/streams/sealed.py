@@ -52,19 +52,19 @@ def secret(key: bytes | str | PathLike[str]) -> bytes:
     return Key.read(Path(key)).derive(USE)
 
 
-def seal(state: bytes, key: bytes) -> bytes:
-    """Returns the state encrypted and authenticated."""
+def seal(state: bytes, key: bytes, context: bytes = b"") -> bytes:
+    """Returns the state encrypted and authenticated. `context`: what it is bound to; nothing else unseals it."""
     salt, nonce = secrets.token_bytes(_SALT), secrets.token_bytes(_NONCE)
-    return HEAD + salt + nonce + _cipher(key, salt).encrypt(nonce, state, HEAD)
+    return HEAD + salt + nonce + _cipher(key, salt).encrypt(nonce, state, HEAD + context)
 
 
-def unseal(sealed: bytes, key: bytes) -> bytes:
-    """Returns the state. Refuses what this key did not seal, or what was changed since."""
+def unseal(sealed: bytes, key: bytes, context: bytes = b"") -> bytes:
+    """Returns the state. Refuses what this key did not seal, or not in this context, or what was changed since."""
     body = sealed[len(HEAD) :]
     salt, nonce, rest = body[:_SALT], body[_SALT : _SALT + _NONCE], body[_SALT + _NONCE :]
     if sealed.startswith(HEAD) and len(nonce) == _NONCE:
         with suppress(InvalidTag):
-            return _cipher(key, salt).decrypt(nonce, rest, HEAD)
+            return _cipher(key, salt).decrypt(nonce, rest, HEAD + context)
     raise DitherError(
         "This is no running sum that was saved with this key, or it was changed.", fix="use the key it was saved with."
     )

@@ -238,7 +238,9 @@ class Residual(Block):
     def moves(self, unit: Unit, replaced: bool) -> Moves:
         changes = 2 if replaced and self.axes else 1
         entry, rows = math.prod(n - 1 for n in self.kept), unit.groups * unit.rows
-        if replaced and isinstance(unit, Record):
+        if isinstance(unit, Record) and not replaced:
+            return Moves(self.total, self.squares, entry)
+        if isinstance(unit, Record):
             squares = max((2 * (self.squares - self.gram(each)) for each in self._patterns()), default=0)
             return Moves(self.total * 2 if self.axes else 0, squares, entry * 2 if self.axes else 0)
         squares = self._of_person(unit)

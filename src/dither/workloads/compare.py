@@ -87,12 +87,11 @@ def compare(workload: Workload, price: Price) -> Comparison:
 def _ways(workload: Workload, price: Price, neighbours: AddRemove | Replace) -> Sequence[Way]:
     replaced = isinstance(neighbours, Replace)
     name = neighbours.name
-    alone = each_alone(workload, replaced)
     vector = as_vector(workload, replaced)
     count = Fraction(workload.size)
     moved = vector.squares if price.gaussian else vector.total
     found = [
-        Way("one by one", name, count, _error(price, alone * float(count) ** (0.5 if price.gaussian else 1))),
+        Way("one by one", name, count, one_by_one(workload, price, replaced)),
         Way(
             "as one vector",
             name,
@@ -109,6 +108,12 @@ def _ways(workload: Workload, price: Price, neighbours: AddRemove | Replace) -> 
     note = "" if ratio is None or replaced else f"at most {ratio:.4f} times the least possible"
     found.append(Way("by a strategy", name, None, best.rmse, f"{best.strategy.name}{'; ' if note else ''}{note}"))
     return found
+
+
+def one_by_one(workload: Workload, price: Price, replaced: bool = False) -> float:
+    """Returns the root mean square error if every question is asked alone, at its share of the price."""
+    moved = each_alone(workload, replaced)
+    return _error(price, moved * float(workload.size) ** (0.5 if price.gaussian else 1))
 
 
 def _error(price: Price, moved: Floats) -> float:

@@ -107,6 +107,9 @@ class Residuals(Strategy):
                 found = found + parts[each].reshape(own) / spread
         return found
 
+    def squared_error(self, variances: Sequence[float]) -> float:
+        return math.fsum(self._errors[each] * variance for each, variance in zip(self.sets, variances, strict=True))
+
     def spreads(self, variances: Sequence[float]) -> tuple[Floats, ...]:
         own = dict(zip(self.sets, variances, strict=True))
         found = []

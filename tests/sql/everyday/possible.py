@@ -143,4 +143,19 @@ QUESTIONS = [
         "GROUP BY ROLLUP (1, 2) ORDER BY 1, 2",
         "totals of quarters",
     ),
+    ("SELECT MONTH(born) AS m, COUNT(*) AS n FROM people WHERE MONTH(born) < 3 GROUP BY m", "months that the condition allows"),
+    (
+        "SELECT LEFT(state, 1) AS s, COUNT(*) AS n FROM people WHERE LEFT(state, 1) IN ('C', 'N') GROUP BY 1",
+        "beginnings that the condition lists",
+    ),
+    (
+        "SELECT YEAR(born) AS y, AVG(age) FILTER (WHERE state = 'CA') AS ca, AVG(age) FILTER (WHERE state = 'NY') AS ny, "
+        "SUM(age) FILTER (WHERE state IN ('PA', 'TX')) AS others, COUNT(*) AS n FROM people GROUP BY y",
+        "means with disjoint conditions",
+    ),
+    (
+        "SELECT AVG(age) FILTER (WHERE born < '1958-01-01') - AVG(age) FILTER (WHERE born >= '1958-01-01') AS gap, "
+        "SUM(age) FILTER (WHERE born < '1958-01-01') AS old FROM people",
+        "a difference of two means",
+    ),
 ]

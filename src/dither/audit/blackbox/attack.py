@@ -14,7 +14,6 @@ Relies on: the runs being independent of each other. Reference: Ding et al., CCS
 from __future__ import annotations
 
 import math
-import random
 import signal
 import threading
 import time
@@ -28,7 +27,9 @@ import numpy as np
 
 from dither.audit.blackbox.confidence import bounds
 from dither.audit.blackbox.events import COUNTED, Candidate, Sample, conjunctions, learned, simple
-from dither.audit.blackbox.outputs import Key, Outputs, Raised, collect, join, keys_for, phrase
+from dither.audit.blackbox.outputs import Key, Outputs, collect, join, keys_for, phrase
+from dither.audit.blackbox.power import describe_power
+from dither.audit.blackbox.workers import Workers, draw_in_turns
 from dither.audit.verdict import NOT_FOUND, VIOLATES, Target, Verdict
 from dither.errors import ArgumentError
 
@@ -71,41 +72,19 @@ class BatchError(Exception):
     """A batch raised an error; which of its runs did is unknown."""
 
 
-def draw_outputs(target: Target, data: Any, size: int, alone: bool = True) -> Any:
-    """Returns outputs on `data`. Drawn one by one, errors are outputs too."""
-    if target.batch is not None and not alone:
-        try:
-            return target.batch(data, size)
-        except Exception as problem:
-            raise BatchError from problem
-    outputs: list[Any] = []
-    for _ in range(size):
-        try:
-            outputs.append(target.run(data))
-        except Exception as problem:
-            outputs.append(Raised(type(problem).__name__))
-        except SystemExit:
-            outputs.append(Raised("SystemExit"))
-    return outputs
-
-
-def draw_in_turns(target: Target, pair: tuple[Any, Any], size: int) -> tuple[list[Any], list[Any]]:
-    """Returns outputs on both inputs, drawn in turns.
-
-    Code that changes with time (a budget that runs out, a counter) then changes for both alike. The order of each turn is
-    random: a fixed order would show in a counter's low bits.
-    """
-    rng = random.Random()  # not the shared one: the code under attack may seed that
-    outputs: tuple[list[Any], list[Any]] = ([], [])
-    for _ in range(size):
-        first = rng.random() < 0.5
-        for side in (first, not first):
-            outputs[side].extend(draw_outputs(target, pair[side], 1))
-    return outputs
+def draw_batch(batch: Callable[[Any, int], Any], data: Any, size: int) -> Any:
+    """Returns outputs on `data` at once."""
+    try:
+        return batch(data, size)
+    except Exception as problem:
+        raise BatchError from problem
 
 
 _LOOKS = 6
 _FIRST = 4000  # outputs of each side of each pair for the first search
+_CHEAP = 100  # and for the first round of screening, if there are many pairs
+_FINALISTS = 8  # pairs in the last round
+_SCREENED = 0.4  # the share of the time at which screening ends in any case
 _CHUNK = 1 << 16
 _PAIRS = (3, 2, 1, 1, 1, 1)  # pairs that each look compares
 _POOL = 400_000  # numbers (outputs times columns) in one search
@@ -138,22 +117,22 @@ class _Search:
     rate: float = 0.0  # seconds for one output
     drawn: int = 0
     alone: bool = False  # outputs are drawn one by one, because a batch has failed
-
-    def draw(self, data: Any, size: int) -> Outputs:
-        begin = self.clock()
-        outputs = collect(draw_outputs(self.target, data, size, self.alone))
-        self.rate = (self.clock() - begin) / size
-        self.drawn += size
-        return outputs
+    workers: Workers | None = None
+    screened: int = 0  # pairs of which outputs were drawn
+    largest: tuple[int, int] = (0, 1)  # outputs of each side in the largest look, and the events counted there
 
     def both(self, place: int, size: int) -> tuple[Outputs, Outputs]:
-        """Draws outputs of both sides of a pair: by batches, or in turns."""
-        one, two = self.target.pairs[place]
+        """Draws outputs of both sides of a pair: by batches, by the workers, or in turns."""
+        begin, pair = self.clock(), self.target.pairs[place]
+        outputs = None
         if self.target.batch is not None and not self.alone:
-            return self.draw(one, size), self.draw(two, size)
-        begin = self.clock()
-        first, second = draw_in_turns(self.target, (one, two), size)
-        outputs = collect(first), collect(second)
+            one, two = (collect(draw_batch(self.target.batch, data, size)) for data in pair)
+            outputs = one, two
+        elif self.workers is not None:
+            outputs = self.workers.draw(place, size)
+        if outputs is None:
+            first, second = draw_in_turns(self.target, pair, size)
+            outputs = collect(first), collect(second)
         self.rate = (self.clock() - begin) / (2 * size)
         self.drawn += 2 * size
         return outputs
@@ -167,9 +146,12 @@ def attack(
     seconds: float = 3.0,
     most: int = 4_000_000,
     tighten: bool = False,
-    wall: bool = False,
+    patience: float = 10.0,
+    workers: Workers | None = None,
 ) -> Verdict:
-    """Looks for a violation of the target's claim for about `seconds` of processor time, or of wall-clock time with `wall`.
+    """Looks for a violation of the target's claim for about `seconds` of processor time, of all workers together.
+
+    Code that mostly waits ends it after `patience` times as many seconds on the clock.
 
     `error` bounds the probability that the lower bound is wrong, `strict` that of calling a true claim violated. `most` is the
     largest number of outputs of one look. `tighten` continues after a violation, for a better bound, until the time is up.
@@ -179,9 +161,20 @@ def attack(
     'violates'
     """
     _check(target, error, strict)
-    clock = _clock(1 if wall else 10)
-    search = _Search(target, error, strict, seconds, clock)
-    _first_sample(search)
+    clock = _clock(patience, workers)
+    search = _Search(target, error, strict, seconds, clock, workers=workers)
+    try:
+        _look(search, most, tighten)
+    except OverdueError:
+        if not search.counted:
+            raise
+    return _verdict(search, clock())
+
+
+def _look(search: _Search, most: int, tighten: bool) -> None:
+    """Screens the pairs, then takes one look after the other until the claim is broken or the time is over."""
+    clock = search.clock
+    _screen(search)
     for look, size in enumerate(_sizes(most)):
         chosen = _choose(search, kept=_PAIRS[look])
         fits = int((search.deadline - clock()) / max(search.rate, 1e-9) / (2 * len(chosen)) * 0.8)
@@ -190,7 +183,6 @@ def attack(
         _count(search, chosen, max(40, min(size, fits)))
         if (_violated(search) and not tighten) or fits < size or clock() > search.deadline:
             break
-    return _verdict(search, clock())
 
 
 def _check(target: Target, error: float, strict: float) -> None:
@@ -202,32 +194,65 @@ def _check(target: Target, error: float, strict: float) -> None:
         raise ArgumentError(what, fix="use the defaults, 0.001 and 0.05.")
 
 
-def _clock(patience: float) -> Callable[[], float]:
+def _clock(patience: float, workers: Workers | None) -> Callable[[], float]:
     """Returns a clock of processor time, or of wall-clock time divided by `patience` if the code mostly waits."""
     cpu, wall = time.process_time(), time.perf_counter()
-    return lambda: max(time.process_time() - cpu, (time.perf_counter() - wall) / patience)
+    before = 0.0 if workers is None else workers.cpu
+
+    def passed() -> float:
+        others = 0.0 if workers is None else workers.cpu - before
+        return max(time.process_time() - cpu + others, (time.perf_counter() - wall) / patience)
+
+    return passed
 
 
 def _sizes(most: int) -> list[int]:
     return [min(most, 4000 * 4**look) for look in range(_LOOKS)]
 
 
-def _first_sample(search: _Search) -> None:
-    """Draws a small sample of every pair, smaller if the code is slow."""
-    pairs = search.target.pairs
+def _screen(search: _Search) -> None:
+    """Draws a small sample of every pair, then larger ones of the better half, until few are left.
+
+    Slow code gets smaller samples, and if need be of fewer pairs, to leave time for counting.
+    """
+    places = list(range(len(search.target.pairs)))
     try:
-        search.draw(pairs[0][0], 2)  # the first call may load something
-        if search.rate * 20 < search.deadline / 20:
-            search.draw(pairs[0][0], 20)
-        # Slow code is compared on fewer pairs, to leave time for counting.
-        kept = max(1, min(len(pairs), int(search.deadline / 4 / max(search.rate, 1e-9) / 40)))
-        fits = int(search.deadline / 16 / max(search.rate, 1e-9) / (2 * kept))
-        size = max(20, min(_FIRST, fits))
-        for place in range(kept):
-            search.pools[place] = [[outputs] for outputs in search.both(place, size)]
+        search.both(0, 2)  # the first call may load something
+        if search.rate * 40 < search.deadline / 20:
+            search.both(0, 20)
+        affordable = search.deadline / 8 / max(search.rate, 1e-9) / 2  # outputs of each side, over all pairs and rounds
+        places = places[: max(1, min(len(places), int(affordable / 20)))]
+        rounds = max(1, math.ceil(math.log2(max(1.0, len(places) / _FINALISTS))) + 1)
+        search.screened = len(places)
+        for turn in range(rounds):
+            last = turn == rounds - 1
+            size = int(affordable / rounds / len(places) / (0.5 if last else 1))
+            wanted = _FIRST if last else min(_FIRST, _CHEAP * 4**turn)
+            for place in places:
+                if search.pools and search.clock() > search.deadline * _SCREENED:
+                    search.pools = {each: search.pools[each] for each in places if each in search.pools}
+                    return
+                new = search.both(place, max(20, min(wanted, size)))
+                for pool, outputs in zip(search.pools.setdefault(place, [[], []]), new, strict=True):
+                    pool.append(outputs)
+            if not last:
+                places = _better_half(search, places)
     except BatchError:
-        search.alone = True
-        _first_sample(search)
+        search.alone, search.pools = True, {}
+        _screen(search)
+
+
+def _better_half(search: _Search, places: list[int]) -> list[int]:
+    """Returns the pairs that seem to tell most, at least as many as take part in the last round.
+
+    A score below zero is chance. Pairs without evidence stay in their order, which has the most telling ones first.
+    """
+    scores = {place: max((one.score for one in simple(_samples(search, place)[0])), default=0.0) for place in places}
+    scores = {place: max(0.0, score) for place, score in scores.items()}
+    kept = max(_FINALISTS, len(places) // 2)
+    best = sorted(places, key=lambda place: -scores[place])[:kept]
+    search.pools = {place: search.pools[place] for place in best}
+    return best
 
 
 def _samples(search: _Search, place: int) -> tuple[Sample, Sample]:
@@ -280,6 +305,7 @@ def _count(search: _Search, chosen: dict[int, list[Candidate]], size: int) -> No
     wrongly. So if a batch fails, the look is repeated without batches, and so are all later looks.
     """
     tests = sum(len(events) for events in chosen.values())
+    search.largest = max(search.largest, (size, tests))
     try:
         every = {place: _counts(search, place, events, size) for place, events in chosen.items()}
     except BatchError:
@@ -333,6 +359,9 @@ def _verdict(search: _Search, seconds: float) -> Verdict:
     pair = target.pairs[best.pair]
     if best.candidate.side == 1:
         pair = (pair[1], pair[0])
+    evidence = _evidence(search, best)
+    if not violated:
+        evidence["would have seen"] = _power(search)
     return Verdict(
         target=target.name,
         method="black box",
@@ -342,10 +371,17 @@ def _verdict(search: _Search, seconds: float) -> Verdict:
         confidence=1 - (search.strict if violated else search.error),
         pair=pair,
         event=best.candidate.words if best.epsilon > 0 else "",
-        evidence=_evidence(search, best),
+        evidence=evidence,
         seconds=seconds,
         advantage=max(one.advantage for one in search.counted),
     )
+
+
+def _power(search: _Search) -> str:
+    """Says how small a violation could still hide from the largest look."""
+    size, tests = search.largest
+    error = search.strict / ((_LOOKS + 1) * tests)
+    return describe_power(size, float(search.target.epsilon), float(search.target.delta), error)
 
 
 def _evidence(search: _Search, best: CountedEvent) -> dict[str, Any]:
@@ -360,6 +396,7 @@ def _evidence(search: _Search, best: CountedEvent) -> dict[str, Any]:
         "held on D": best.seen,
         "held on D'": best.other,
         "outputs drawn": search.drawn,
+        "pairs screened": search.screened,
         "events counted": len(search.counted),
         "column": phrase(key, max((pool.width for pool in pools), default=1)),
         "samples": dict(zip(("D", "D'"), samples, strict=False)),

@@ -69,6 +69,17 @@ def bounds(seen: tuple[int, int], other: tuple[int, int], delta: float, error: f
     return epsilon, max(0.0, low - high)
 
 
+def tail_above(p: float, successes: int, trials: int) -> float:
+    """Returns Pr[Bin(trials, p) >= successes], in floats: to describe an audit, never for a verdict.
+
+    >>> round(tail_above(0.5, 1, 2), 12)
+    0.75
+    """
+    if successes <= 0:
+        return 1.0
+    return math.exp(min(0.0, _log_tail(min(max(p, 1e-300), 1 - 1e-16), successes, trials)[0]))
+
+
 def wilson(successes: Floats, trials: float, z: float) -> tuple[Floats, Floats]:
     """Returns quick approximate bounds for ranking candidates; never for a verdict."""
     share, more = successes / trials, z * z / trials

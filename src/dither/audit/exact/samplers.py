@@ -30,6 +30,7 @@ NOT_WALKED = (
     "arrays of geometric noise above scale 40 as a whole: of these the tables of the digits are walked, and single draws at 41",
     "geometric noise wider than scale 16,384 below its tables, and Gaussian noise above sigma 128: fair bits, late acceptance",
     "NoisyMax and SparseVector as a whole: their noise is walked, their comparisons are not",
+    "Sampled as a whole: its coins and the mechanisms inside are walked, each alone",
 )
 _WIDE = Fraction(1, 1 << 24)  # noise of several digits: changes are located to this mass
 _COINS = Fraction(1, 1 << 32)  # a mechanism that flips several coins in turn
@@ -92,7 +93,7 @@ def _digits() -> Iterator[Sampler]:
 def _mechanisms() -> Iterator[Sampler]:
     """Yields the release of every mechanism that draws few words."""
     for kind in kinds():
-        if kind.__name__ not in ("NoisyMax", "SparseVector"):
+        if kind.__name__ not in ("NoisyMax", "SparseVector", "Sampled"):
             one = release_sampler(example_of(kind))
             yield replace(one, near=_COINS) if kind.__name__ == "PermuteAndFlip" else one
 

@@ -9,6 +9,7 @@ mechanisms are frozen to their outputs for it.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -25,6 +26,8 @@ Table = frozenset[int]
 PRICES: tuple[tuple[Any, Any], ...] = ((1, "1e-6"), (2, "1e-6"), ("1/10", "1e-9"), (1, 0), (8, "1e-9"), (1, None))
 REFUSED: tuple[tuple[Any, Any], ...] = ((10**9, 0), (0, 0), (-1, 0), (float("nan"), 0), (1, 2), ("1e-400", 0))
 FAILED = ("EngineError", CRASHED)  # no row may make the engine fail: a question that fails on some rows must be refused
+CROWDED = 0.04  # the share of cases with a thousand rows and more
+RESPELLED = 0.1  # the share of questions that spell names in another case
 LEGAL = 40  # questions generated at most until one is legal
 
 
@@ -181,10 +184,25 @@ def _statuses(one: Observation, two: Observation) -> Iterator[str]:
 
 
 def any_people(setup: CatalogSetup, rng: random.Random) -> tuple[tuple[Person, ...], tuple[Person, ...]]:
-    """Generates the people who are always there, and those who may be."""
+    """Generates the people who are always there, and those who may be. Now and then there are a thousand rows and more."""
+    if rng.random() < CROWDED:
+        return crowd(setup, rng)
     always = tuple(setup.person(number, rng) for number in range(1, 1 + rng.choice([0, 1, 3, 6])))
     size = rng.choice([5, 6]) if setup.replace else rng.choice([4, 5, 5])
     return always, tuple(setup.person(70 + number, rng) for number in range(size))
+
+
+def crowd(setup: CatalogSetup, rng: random.Random) -> tuple[tuple[Person, ...], tuple[Person, ...]]:
+    """Generates a thousand rows and more, and one person with hundreds who may be there: small tables hide wrong rounding."""
+    always: list[Person] = []
+    while sum(len(rows) for person in always for rows in person.values()) < 1000:
+        always.append(setup.person(1000 + len(always), rng))
+    perhaps = [setup.person(70 + number, rng) for number in range(4)]
+    heavy = max(perhaps, key=lambda person: sum(map(len, person.values())))
+    place = perhaps.index(heavy)
+    if not any(setup.is_single(name) for name in heavy):
+        perhaps[place] = {name: [dict(row) for row in rows for _ in range(25)] for name, rows in heavy.items()}
+    return tuple(always), tuple(perhaps)
 
 
 def any_bounds(rng: random.Random) -> tuple[Any, Any]:
@@ -194,8 +212,22 @@ def any_bounds(rng: random.Random) -> tuple[Any, Any]:
     return rng.choice([None, None, 1, 3, "auto", "auto"]), rng.choice([None, 1, 2, 5, "auto", "auto"])
 
 
+def respell(question: Parts, setup: CatalogSetup, rng: random.Random) -> Parts:
+    """Returns the question with names of tables and columns in another case, each time they occur."""
+    names = {name for schema in setup.schemas.values() for name in schema.names} | set(setup.schemas)
+    longest = sorted(names, key=len, reverse=True)
+    pattern = re.compile(r"('[^']*')|\b(" + "|".join(map(re.escape, longest)) + r")\b")
+
+    def other(found: re.Match[str]) -> str:
+        return found[0] if found[1] else str(rng.choice([found[0].upper(), found[0].title(), found[0].swapcase(), found[0]]))
+
+    return Parts("", (), "", mutilated=pattern.sub(other, str(question)))
+
+
 def any_question(harness: Harness, rng: random.Random) -> tuple[Parts, tuple[Any, Any]]:
     """Generates a question: mostly a legal one, now and then any, or one with a forbidden price."""
+    if harness.setup.maker is None:
+        raise TypeError("this setup generates no questions")
     maker, kind = harness.setup.maker(rng.randrange(2**32)), rng.random()
     if kind < 0.03:
         return maker.parts(1.0), rng.choice(PRICES)
@@ -204,6 +236,8 @@ def any_question(harness: Harness, rng: random.Random) -> tuple[Parts, tuple[Any
     price = rng.choice(PRICES)
     for _ in range(LEGAL):
         made = maker.parts(0.05)
+        if rng.random() < RESPELLED:
+            made = respell(made, harness.setup, rng)
         if harness.is_answerable(str(made), price):
             return made, price
     return made, price

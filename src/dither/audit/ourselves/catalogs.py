@@ -28,8 +28,12 @@ class CatalogSetup:
     schemas: Mapping[str, pa.Schema]
     rows_without_unit: Person
     person: Callable[[int, random.Random], Person]
-    maker: Callable[[int], Maker]
+    maker: Callable[[int], Maker] | None  # None: questions are given
     replace: bool = False
+    single: tuple[str, ...] = ()  # tables whose rows cannot be repeated: each is its own unit, or has a key
+
+    def is_single(self, table: str) -> bool:
+        return table in self.single
 
     def arrow(self, table: str, rows: Rows) -> pa.Table:
         schema = self.schemas[table]
@@ -102,7 +106,8 @@ def small(rng: random.Random) -> CatalogSetup:
     schemas = {"t": pa.schema(kinds), "places": pa.schema({"name": pa.string(), "area": pa.int64()})}
     rows_without_unit = {"t": [] if by_row else [{**any_row(0, rng), "person": None}], "places": PLACES}
     make = one_row if by_row else any_rows
-    return CatalogSetup("one table", catalog, schemas, rows_without_unit, make, OneTable, replace)
+    single = ("t",) if by_row else ()
+    return CatalogSetup("one table", catalog, schemas, rows_without_unit, make, OneTable, replace, single)
 
 
 def any_row(person: int, rng: random.Random) -> Row:
@@ -164,4 +169,5 @@ def people(rng: random.Random) -> CatalogSetup:
     def catalog(tables: Mapping[str, Any]) -> dt.Catalog:
         return poisoned.catalog(tables, declared)
 
-    return CatalogSetup("a survey", catalog, schemas, rows_without_unit, survey.any_person, Survey)
+    single = ("people", "visits", "records")  # visits refer to people, and prescriptions to visits
+    return CatalogSetup("a survey", catalog, schemas, rows_without_unit, survey.any_person, Survey, single=single)

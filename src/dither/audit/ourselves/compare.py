@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,6 +19,7 @@ from dither.planning.releases.mode import Mode
 from dither.planning.releases.quantile import Choice, Choices
 from dither.planning.releases.quantiles import PLACES, Levels, Node, Part, Several
 from dither.planning.releases.ranks import rank_scores, width_runs
+from dither.planning.releases.running import Running
 from dither.query.work import SCALE, Bins, Group, Histogram
 from dither.stacked import Stacked
 
@@ -71,6 +72,10 @@ def _plan_moves(plan: Plan, left: Groups, right: Groups) -> Iterator[Move]:
         touched |= {key for key, (a, b) in zip(keys, pairs, strict=True) if a != b}
         check = _histograms if isinstance(noise.of.measure, Bins) else _sums
         yield from check(plan, noise, pairs)
+        if isinstance(noise.of, Running):
+            yield from _strategy(
+                noise.of, noise, [dict(zip(keys, side, strict=True)) for side in zip(*pairs, strict=True)], plan
+            )
     yield Move("groups moved", len(touched), plan.bounding.touched)
     units = [(left[k].units if k in left else 0, right[k].units if k in right else 0) for k in keys]
     yield from _units(plan, units)
@@ -91,6 +96,21 @@ def _sums(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
     if isinstance(norm, PerCoordinate):
         yield Move(f"{draft.words}: one coordinate", max(steps, default=0), norm.each)
         yield Move(f"{draft.words}: coordinates", sum(step > 0 for step in steps), norm.count)
+
+
+def _strategy(draft: Running, noise: Noise, sides: Sequence[Mapping[Any, Any]], plan: Plan) -> Iterator[Move]:
+    """Yields the moves of the numbers that a strategy measures: noise is added to these, not to groups."""
+    exact = [np.array([_cells(side.get(key, 0))[0] for key in plan.public_groups()], dtype=object) for side in sides]
+    if not exact:
+        return
+    steps = [abs(int(each)) for each in draft.matrix.astype(object) @ (exact[0] - exact[1])]
+    norm = noise.mechanism.sensitivity
+    if isinstance(norm, Fraction):
+        raise TypeError("sums have a norm")
+    if noise.mechanism.gaussian:
+        yield Move(f"{draft.words}: squares that were priced", sum(step * step for step in steps), norm.squares(None))
+    else:
+        yield Move(f"{draft.words}: moves that were priced", sum(steps), norm.total(None))
 
 
 def _cells(value: Any) -> tuple[int, ...]:

@@ -364,7 +364,10 @@ def _plain(maker: Maker, columns: tuple[str, ...]) -> str:
         return f"GEOMEAN(CLAMP({column}, {maker.pick('0.5', '1', '0')}, 100))"
     if word in PAIRS:
         return f"{word}({column}, {maker.pick(*columns)}){maker.pick('', '', f' FILTER (WHERE {maker.pick(*FILTERS[:3])})')}"
-    return f"QUANTILE({column}, {maker.pick('0.1', '0.9')})" if word == "QUANTILE" else f"{word}({column})"
+    if word == "QUANTILE":
+        return f"QUANTILE({column}, {maker.pick('0.1', '0.9')})"
+    filtered = f" FILTER (WHERE {maker.pick(*FILTERS)})" if word in ("SUM", "AVG", "COUNT") and maker.rng.random() < 0.3 else ""
+    return f"{word}({column}){filtered}"
 
 
 class Survey(Maker):

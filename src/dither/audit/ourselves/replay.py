@@ -19,15 +19,28 @@ from fractions import Fraction
 from itertools import count, islice
 from typing import Any
 
-from dither.audit.ourselves.cases import Case, Comparison, Finding, any_bounds, any_people, any_question, compare
-from dither.audit.ourselves.catalogs import any_setup
+from dither.audit.ourselves.cases import (
+    Case,
+    Comparison,
+    Finding,
+    Violation,
+    any_bounds,
+    any_people,
+    any_question,
+    compare,
+)
+from dither.audit.ourselves.catalogs import CatalogSetup, any_setup, small
+from dither.audit.ourselves.flight import differences, fly
 from dither.audit.ourselves.harness import Harness
+from dither.audit.ourselves.questions import Parts
 from dither.audit.ourselves.shrink import show_finding, shrink
-from dither.audit.verdict import NOT_FOUND, VIOLATES, Verdict
+from dither.audit.ourselves.stored import any_stored, compare_stored
+from dither.audit.verdict import NOT_FOUND, SHARE, VIOLATES, Verdict
 from dither.curator import STEPS, Steps
 
 Progress = Callable[[int, int], None]  # pairs done, pairs to do
 EACH = 4  # questions asked in one harness
+_OTHERS = 12  # every so many harnesses, files and questions in flight instead
 HARNESSES = 4  # harnesses in one task of a worker
 TARGET = "dither: the path from a question to its answer"
 
@@ -67,6 +80,15 @@ class Tally:
             for name in ("counterexample", "words", "sides", "price", "case", "share"):
                 setattr(self, name, getattr(other, name))
 
+    def other(self, name: str, answered: bool, wrong: Violation | None, case: str, shown: str) -> None:
+        """Counts one pair that is not a case of a harness."""
+        self.pairs, self.tables, self.questions = self.pairs + 1, self.tables + 2, self.questions + 1
+        self.answered += answered
+        self.by_setup[name] = self.by_setup.get(name, 0) + 1
+        if wrong is not None:
+            words, share, details = wrong
+            self.counterexample, self.words, self.share, self.case = "\n".join([shown, *words, *details]), words, share, case
+
     def note(self, case: str, finding: Finding) -> None:
         small, price = finding.case, finding.case.price
         one, two = (tuple(small.perhaps[i] for i in side) + small.always for side in finding.pair)
@@ -103,6 +125,10 @@ def replay(
 def run_harness(seed: int, number: int, steps: Steps = STEPS) -> Tally:
     """Runs one harness with its questions, and shrinks a finding."""
     rng, tally, before = random.Random(f"{seed}/{number}"), Tally(), time.process_time()
+    if number % _OTHERS == _OTHERS - 1:
+        _run_others(f"{seed}/{number}", rng, tally, steps)
+        tally.cpu = time.process_time() - before
+        return tally
     setup = any_setup(rng)
     always, perhaps = any_people(setup, rng)
     with Harness(setup, (*perhaps, *always), steps) as harness:
@@ -115,6 +141,29 @@ def run_harness(seed: int, number: int, steps: Steps = STEPS) -> Tally:
                 break
     tally.cpu = time.process_time() - before
     return tally
+
+
+def _run_others(name: str, rng: random.Random, tally: Tally, steps: Steps) -> None:
+    """Compares two neighbouring files of any stored type, and questions in flight on neighbouring tables."""
+    for _ in range(2):
+        case = any_stored(rng)
+        wrong, answered = compare_stored(case, steps)
+        tally.other("stored files", answered, wrong, name, str(case))
+    setup = small(rng)
+    people = [setup.person(number, rng) for number in range(1, 6)]
+    last = setup.person(99, rng) if setup.replace else {}  # replaced, or left out
+    same, others = str(setup_question(setup, rng)), "SELECT COUNT(*) AS n FROM t WHERE active"
+    one, two = (fly(setup, [*people[:-1], each], (same, others), (1, "1e-6"), steps) for each in (people[-1], last))
+    words = tuple(differences(one, two))
+    wrong = (words, float("inf"), ()) if words else None
+    tally.other("questions in flight", True, wrong, name, f"{same}\nwith and without {people[-1]!r}")
+
+
+def setup_question(setup: CatalogSetup, rng: random.Random) -> Parts:
+    """Generates one question, legal or not."""
+    if setup.maker is None:
+        raise TypeError("this setup generates no questions")
+    return setup.maker(rng.randrange(2**32)).parts(0.05)
 
 
 def _in_process(seed: int, steps: Steps) -> Generator[Tally, None, None]:
@@ -156,7 +205,7 @@ def _verdict(done: Tally, seed: int, seconds: float) -> Verdict:
         "questions answered": done.answered,
         "pairs whose integers differ": done.moved,
         "pairs by kind of catalog": dict(done.by_setup),
-        "largest move, as a share of what it was priced for": done.reached,
+        SHARE: done.reached,
         "pairs per CPU second": round(done.pairs / done.cpu, 1) if done.cpu else None,
         "seed": seed,
     }

@@ -1,4 +1,9 @@
-"""Judges one pair of neighbouring datasets: what differs, how large a loss was seen, and what could not be concluded."""
+"""Judges one pair of neighbouring datasets: what differs, how large a loss was seen, and what could not be concluded.
+
+A pair counts as compared only if noise was drawn on both sides and aligned: an output of D was reached on D′ by noise of a
+known law, or the candidates of a choice were compared. It counts as compared in full if, besides, nothing else that noise moves
+is left over. An output that noise moves and no alignment covers (a truth value, the place of a maximum, a median) is noted.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +30,13 @@ from dither.audit.replay.shifts import (
 from dither.audit.replay.tape import ADDITIVE, GAUSSIAN, UNSEEN, Tape
 
 HIDDEN = "two runs with the same noise differ: there is randomness that the adapter does not see"
+NO_NOISE = "no noise was drawn on one side or on both"
+NO_RESPONSE = "noise was drawn, but no output was seen to depend on it"
 ROUNDING = 1e-6  # of epsilon: losses are computed in floating point
 # Scales away from zero at which densities are compared. Odd numbers: an output that is whole there was rounded.
 _NEAR, _DISTANT = 2.236067977, 1001.234567
 _MOST_CHOICES = 16
+_PROBES = ("random", "zero", "high", "low", "wild", "wild")  # noise that shows which outputs depend on it
 
 
 @dataclass
@@ -39,6 +47,7 @@ class Judgement:
     epsilon: float = 0.0
     moved: float = 0.0  # sum of |moved location| / scale over releases at a location: declared against observed sensitivity
     notes: list[str] = field(default_factory=list)
+    aligned: bool = False  # noise was drawn on both sides, and the same output was found on both
 
 
 def judge(one: Side, two: Side, epsilon: float, delta: float, seed: int, beyond: float = 0.0) -> Judgement:
@@ -53,12 +62,11 @@ def judge(one: Side, two: Side, epsilon: float, delta: float, seed: int, beyond:
     if difference is not None:
         return Judgement(None, difference.epsilon, notes=[f"{difference.event}; too few runs to tell at this epsilon"])
     result = Judgement()
-    first, second = runs.one[0], runs.two[0]
-    _compare_releases(two, first, result, seed)
-    if first.facts != second.facts:
-        differ = [name for name, text in first.facts.items() if second.facts.get(name) != text]
-        result.notes.append(f"noise influences: {', '.join(differ)}")
+    _compare_releases(two, runs.one[0], result, seed)
     _search_losses(one, two, (epsilon, delta, beyond), seed, result)
+    if not result.aligned and not result.notes:
+        drawn = all(any(observed.draws for observed in side) for side in (runs.one, runs.two))
+        result.notes.append(NO_RESPONSE if drawn else NO_NOISE)
     return result
 
 
@@ -110,7 +118,7 @@ def _search_losses(one: Side, two: Side, claim: tuple[float, float, float], seed
     """Records the largest loss over both directions, from choices and from numbers."""
     epsilon, delta, beyond = claim
     for sign in (1, -1):
-        chosen, gained = _best_choices(one, two, sign, seed, result)
+        chosen, gained, compared = _best_choices(one, two, sign, seed, result)
         base = measure_response(one, Point(seed, {}, chosen))
         result.notes += base.hidden
         point = Point(seed, base.noise, chosen)
@@ -120,6 +128,8 @@ def _search_losses(one: Side, two: Side, claim: tuple[float, float, float], seed
             result.difference, result.epsilon = Difference("shared noise", impossible.impossible, math.inf), math.inf
             return
         possible = [[each for each in at_output if not each.impossible] for at_output in matches]
+        result.aligned = result.aligned or compared or any(possible)
+        result.notes += _uncovered(one, two, Point(seed, {}, chosen), possible[0])
         loss, groups = _pure_loss(possible, sign, gained) if delta == 0 else _approximate_loss(possible, delta)
         if loss > max(result.epsilon, beyond):
             if not _is_one_to_one(one, point, base, groups):
@@ -132,25 +142,45 @@ def _search_losses(one: Side, two: Side, claim: tuple[float, float, float], seed
             return  # without choices the two directions are the same search
 
 
-def _best_choices(one: Side, two: Side, sign: int, seed: int, result: Judgement) -> tuple[dict[int, int], float]:
-    """Returns the choices with the largest loss, one after the other, and that loss; 0 if the output hides them."""
+def _uncovered(one: Side, two: Side, point: Point, matched: list[Match]) -> list[str]:
+    """Returns what noise moves on either side although no alignment covers it. Choices are held fixed."""
+    covered = {path for each in matched for path in each.group.paths}
+    seen: dict[str, set[str]] = {}
+    for side in (one, two):
+        for turn, mode in enumerate(_PROBES):
+            observed = side.run(Tape(point.seed + turn, mode, chosen=point.chosen))
+            for name, text in observed.facts.items():
+                seen.setdefault(name, set()).add(text)
+            for path, value in observed.numbers.items():
+                if path not in covered:
+                    seen.setdefault(f"output{path}", set()).add(str(value))
+    moved = [name for name, values in seen.items() if len(values) > 1]
+    more = f" and {len(moved) - 4} more" if len(moved) > 4 else ""
+    return [f"noise influences: {', '.join(moved[:4])}{more}"] if moved else []
+
+
+def _best_choices(one: Side, two: Side, sign: int, seed: int, result: Judgement) -> tuple[dict[int, int], float, bool]:
+    """Returns the choices with the largest loss, one after the other, that loss, and whether all choices were compared."""
     chosen: dict[int, int] = {}
     gained = 0.0
-    for place in list(choices(one.run(Tape(seed))))[:_MOST_CHOICES]:
+    places = list(choices(one.run(Tape(seed))))
+    if len(places) > _MOST_CHOICES:
+        result.notes.append(f"{len(places)} choices are too many to try")
+    for place in places[:_MOST_CHOICES]:
         point = Point(seed, {}, chosen)
         here, there = (choices(side.run(point.tape())).get(place) for side in (one, two))
         if here is None or there is None or len(here) != len(there) or len(here) > _MOST_CHOICES:
             result.notes.append("candidates of a choice depend on data, or are too many to try")
-            return chosen, 0.0
+            return chosen, 0.0, False
         ratios = [sign * (a - b) if max(a, b) > -math.inf else 0.0 for a, b in zip(here, there, strict=True)]
         best = max(range(len(ratios)), key=lambda candidate: ratios[candidate])
         outputs = [str(one.run(Point(seed, {}, {**chosen, place: pick}).tape()).all) for pick in range(len(here))]
         if len(set(outputs)) < len(outputs):
             result.notes.append("the output does not show which candidate was chosen")
-            return chosen, 0.0
+            return chosen, 0.0, False
         chosen[place] = best
         gained += ratios[best]
-    return chosen, gained
+    return chosen, gained, bool(places)
 
 
 def _matches(one: Side, two: Side, point: Point, base: Response, delta: float, result: Judgement) -> Iterator[list[Match]]:

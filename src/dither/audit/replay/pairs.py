@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dither.audit.replay.values import Answers, Counts, Items, bit_rows
+from dither.audit.signature import Hints
 from dither.errors import ArgumentError
 
 Record = Any
@@ -64,6 +66,10 @@ class Source(Protocol):
     @property
     def name(self) -> str: ...
 
+    def standard(self) -> Iterator[Any]:
+        """Yields systematic pairs, the most telling first."""
+        ...
+
     def pair(self, rng: random.Random) -> Any: ...
 
     def built(self, pair: Any) -> tuple[Any, Any]: ...
@@ -84,6 +90,30 @@ class Records:
     units: int = 8
     heavy: int = 40
     poisoned: bool = True
+    sizes: tuple[int, ...] = ()  # numbers of records at which the code may change its behaviour
+
+    def standard(self) -> Iterator[Pair]:
+        """Yields one record more or less: of a kind of their own, of the same kind, and at each of the sizes."""
+        for place, (name, column) in enumerate(self.columns.items()):
+            for value in column.plain[:8]:
+                rng = random.Random(place)
+                one = self._plain(rng, 0, name, value)
+                other = self._plain(rng, 1, name, column.plain[0]) if self.neighbours == REPLACE else None
+                yield Pair((), one, other)
+                yield Pair((one,), self._plain(rng, 1, name, value), other, 1)
+                yield Pair((self._plain(rng, 0, name, column.plain[0]),) * 3, self._plain(rng, 3, name, value), other, 3)
+        for size in dict.fromkeys((*self.sizes, 3, 12)):
+            every = [self._plain(random.Random(0), place, "", None) for place in range(size + 1)]
+            other = self._plain(random.Random(1), size, "", None) if self.neighbours == REPLACE else None
+            yield Pair(tuple(every[:size]), every[size], other, size)
+
+    def _plain(self, rng: random.Random, place: int, name: str, value: Any) -> Unit:
+        """Returns a unit of one record with plain values, and with `value` in the named column."""
+        first = {each: column.plain[min(1, len(column.plain) - 1)] for each, column in self.columns.items()}
+        record = {**first, **({name: value} if value is not None else {})}
+        if "" in record:
+            return (record[""],)
+        return ({self.unit: place, **record} if self.unit else record,)
 
     def pair(self, rng: random.Random) -> Pair:
         size = rng.choice((0, 1, 2, 3, 5, self.units))
@@ -185,39 +215,16 @@ def _copied(record: Record) -> Record:
 
 
 @dataclass(frozen=True)
-class Answers:
-    """Answers to several questions; one unit moves each by at most 1. The input of noisy max and sparse vector."""
-
-    name: str = "answers"
-    most: int = 6
-
-    def pair(self, rng: random.Random) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        one = tuple(rng.randint(0, 4) for _ in range(rng.randint(1, self.most)))
-        steps = rng.choice(((0, 1), (-1, 0), (-1, 0, 1), (-1, 1)))
-        return one, tuple(value + rng.choice(steps) for value in one)
-
-    def built(self, pair: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[Any, Any]:
-        return list(pair[0]), list(pair[1])
-
-    def smaller(self, pair: tuple[tuple[int, ...], tuple[int, ...]]) -> Iterator[Any]:
-        one, two = pair
-        for i in range(len(one)):
-            if len(one) > 1:
-                yield one[:i] + one[i + 1 :], two[:i] + two[i + 1 :]
-            if one[i] != two[i]:
-                yield one, (*two[:i], one[i], *two[i + 1 :])
-            low = min(one[i], two[i])
-            if low:
-                yield (*one[:i], one[i] - low, *one[i + 1 :]), (*two[:i], two[i] - low, *two[i + 1 :])
-
-
-@dataclass(frozen=True)
 class Given:
     """Pairs from the caller: a list, or a function of a random.Random. They are not made smaller."""
 
     make: Callable[[random.Random], tuple[Any, Any]] | Sequence[tuple[Any, Any]]
     name: str = "given"
     turn: list[int] = field(default_factory=lambda: [0])
+
+    def standard(self) -> Iterator[tuple[Any, Any]]:
+        if not callable(self.make):
+            yield from ((one, two) for one, two in self.make)
 
     def pair(self, rng: random.Random) -> tuple[Any, Any]:
         if callable(self.make):
@@ -242,26 +249,72 @@ def _table(columns: Sequence[str]) -> Callable[[list[Record]], dict[str, list[An
     return lambda records: {name: [record[name] for record in records] for name in columns}
 
 
-def source(name: str, neighbours: str = ADD_REMOVE, ordered: bool = False, unit: str = "unit") -> Source:
-    """Returns the source of data with that name.
+def _near(numbers: Sequence[float]) -> tuple[float, ...]:
+    """Returns each number with its surroundings: code changes its behaviour at its constants."""
+    return tuple(dict.fromkeys(near for one in numbers for near in (one, one + 1, one - 1, -one, 2 * one, one / 2)))
+
+
+def _widened(column: Column, values: Sequence[Any]) -> Column:
+    """Returns the column with further values among the ordinary ones."""
+    if not values:
+        return column
+    chosen = tuple(values)
+
+    def ordinary(rng: random.Random) -> Any:
+        return rng.choice(chosen) if rng.random() < 0.4 else column.ordinary(rng)
+
+    return Column(ordinary, column.poison, tuple(dict.fromkeys((*column.plain[:2], *chosen[:24], *column.plain[2:]))))
+
+
+def numbers_near(hints: Hints) -> Column:
+    """Returns a column of real numbers on and beside the constants of the code, with NULL if the code mentions None."""
+    return _widened(NULLABLE if hints.none else NUMBER, _near(hints.numbers))
+
+
+def words_near(hints: Hints) -> Column:
+    return _widened(WORD, hints.words)
+
+
+def whole_near(hints: Hints) -> Column:
+    return _widened(INTEGER, [int(one) for one in _near(hints.numbers) if one == int(one)])
+
+
+KINDS = ("numbers", "array", "integers", "words", "counts", "rows", "table", "answers", "count", "bit", "item", "bits")
+
+
+def source(
+    name: str, neighbours: str = ADD_REMOVE, ordered: bool = False, unit: str = "unit", hints: Hints | None = None
+) -> Source:
+    """Returns the source of data with that name. `hints` are constants of the audited code, to generate values beside them.
 
     >>> source("numbers").name
     'numbers'
     """
-    rows = {"key": WORD, "value": NULLABLE}
-    bins = Column(lambda rng: rng.choice("abcd"), ("a",), ("a",))
-    sources: dict[str, Callable[[], Source]] = {
-        "numbers": lambda: Records(name, {"": NUMBER}, list, neighbours, "", ordered),
-        "array": lambda: Records(name, {"": NUMBER}, lambda r: np.array(r, dtype=np.float64), neighbours, "", ordered),
-        "integers": lambda: Records(name, {"": INTEGER}, list, neighbours, "", ordered),
-        "words": lambda: Records(name, {"": WORD}, list, neighbours, "", ordered),
-        "counts": lambda: Records(name, {"": bins}, _histogram("abcd"), neighbours, "", True, poisoned=False),
-        "rows": lambda: Records(name, rows, list, neighbours, unit, ordered),
-        "table": lambda: Records(name, rows, _table([*([unit] if unit else []), *rows]), neighbours, unit, ordered),
-        "answers": Answers,
-    }
     if neighbours not in (ADD_REMOVE, REPLACE):
         raise ArgumentError(f"neighbours cannot be {neighbours!r}.", fix=f"write {ADD_REMOVE!r} or {REPLACE!r}.")
+    known = hints or Hints()
+    bins = Column(lambda rng: rng.choice("abcd"), ("a",), ("a", "b"))
+    whole = tuple(int(one) for one in known.numbers if one == int(one))
+    sizes = tuple(dict.fromkeys(near for one in whole if 1 < one <= 300 for near in (one, one - 1)))[:8]
+    rows = {"key": words_near(known), "value": _widened(NULLABLE, _near(known.numbers))}
+
+    def records(columns: Mapping[str, Column], build: Callable[[list[Record]], Any], owner: str = "") -> Source:
+        return Records(name, columns, build, neighbours, owner, ordered, sizes=sizes)
+
+    sources: dict[str, Callable[[], Source]] = {
+        "numbers": lambda: records({"": numbers_near(known)}, list),
+        "array": lambda: records({"": _widened(NUMBER, _near(known.numbers))}, lambda r: np.array(r, dtype=np.float64)),
+        "integers": lambda: records({"": whole_near(known)}, list),
+        "words": lambda: records({"": words_near(known)}, list),
+        "counts": lambda: Records(name, {"": bins}, _histogram("abcd"), neighbours, "", True, poisoned=False),
+        "rows": lambda: records(rows, list, unit),
+        "table": lambda: records(rows, _table([*([unit] if unit else []), *rows]), unit),
+        "answers": lambda: Answers(places=whole),
+        "count": lambda: Counts(whole),
+        "bit": lambda: Items((0, 1), name),
+        "item": lambda: Items(known.words if len(known.words) > 1 else tuple(range(8)), name),
+        "bits": lambda: Items(bit_rows(known.width or 2), name),
+    }
     if name not in sources:
         raise ArgumentError(
             f"no data is called {name!r}.", fix=f"write one of {', '.join(sources)}, or pass a source of pairs."

@@ -53,7 +53,8 @@ class _Session:
     until: float
     seconds: float = 0.0
     tried: int = 0
-    complete: int = 0  # pairs that were compared without notes
+    aligned: int = 0  # pairs on which noise was drawn on both sides and aligned
+    complete: int = 0  # of these, the ones that were compared without notes
     largest: float = 0.0
     moved: float = 0.0
     at: tuple[Any, Any] | None = None
@@ -87,7 +88,8 @@ class _Session:
         if OVER in result.notes:
             return
         self.tried += 1
-        self.complete += not result.notes
+        self.aligned += result.aligned
+        self.complete += result.aligned and not result.notes
         self.moved = max(self.moved, result.moved)
         self.notes.update(set(result.notes))
         if self.at is None or result.epsilon > self.largest:
@@ -150,7 +152,7 @@ def _check(function: Any, noise: Any, claim: tuple[Fraction, Fraction], examples
 
 
 def _source(data: Any) -> Source:
-    if hasattr(data, "pair") and hasattr(data, "built") and hasattr(data, "smaller"):
+    if all(hasattr(data, name) for name in ("pair", "built", "smaller", "standard")):
         pairs: Source = data
         return pairs
     if callable(data) or (isinstance(data, Sequence) and data and all(len(pair) == 2 for pair in data)):
@@ -167,12 +169,13 @@ Result = tuple[Difference, tuple[Any, Any]] | None
 def _by_search(session: _Session, source: Source, examples: int) -> Result:
     """Tries generated pairs until one violates the claim, and returns the violation on a smaller pair."""
     rng = random.Random(session.seed)
-    corners = source.corners(rng) if isinstance(source, Records) else iter(())  # every poison once, soon
+    poisoned = source.corners(rng) if isinstance(source, Records) else iter(())
+    planned = (iter(()), poisoned, source.standard())  # in turns with random ones, until they end
     for turn in range(examples):
         if (session.tried or turn) and session.is_late():
             return None
-        corner = next(corners, None) if turn % 2 else None
-        pair = source.pair(rng) if corner is None else corner
+        pair = next(planned[turn % 3], None)
+        pair = source.pair(rng) if pair is None else pair
         build = partial(source.built, pair)
         judgement = session.judge(build, session.largest)
         session.record(judgement, build)
@@ -253,7 +256,8 @@ def _why(session: _Session) -> str:
 def _verdict(session: _Session, name: str, result: Result, seconds: float, data: Any) -> Verdict:
     evidence: dict[str, Any] = {
         "pairs tried": session.tried,
-        "pairs about which everything could be said": session.complete,
+        "pairs on which noise was aligned": session.aligned,
+        "pairs compared in full": session.complete,
         "data": data if isinstance(data, str) else getattr(data, "name", type(data).__name__),
         "noise": session.adapter.name,
         "seed": session.seed,

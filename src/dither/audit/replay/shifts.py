@@ -334,8 +334,8 @@ def match(one: Response, two: Side, point: Point) -> tuple[list[Match], list[str
     other = measure_response(two, point)
     by_paths = {group.paths: group for group in other.groups}
     pairs = [(group, by_paths[group.paths]) for group in one.groups if group.paths in by_paths]
-    why = next(iter(other.hidden), "the outputs share draws in another way on D′")
-    notes = [f"output{group.paths[0]}: {why}" for group in one.groups if group.paths not in by_paths]
+    why = f"on D′, {other.hidden[0]}" if other.hidden else "the outputs share draws in another way on D′"
+    notes = [why for group in one.groups if group.paths not in by_paths]
     aligned = _align(one, other, pairs, two, point)
     if aligned is None:
         return [], [*notes, "moving the noise on D′ made an output disappear"]

@@ -2,6 +2,7 @@
 
 Moved(law, by)            X + by
 Clamped(law, low, high)   min(max(X, low), high): each end takes the probability of its tail
+Given(law, above)         X, given that X > above
 Finite(probabilities)     Pr[k] = probabilities[k]       0 <= k < len(probabilities)
 """
 
@@ -140,6 +141,54 @@ class Clamped(Law):
         if low > high:
             raise ArgumentError("low and high must reach within 2^62 for an array of draws.", fix="draw one at a time.")
         return np.clip(self.law.draw(size), low, high)
+
+
+@dataclass(frozen=True)
+class Given(Law):
+    """The law of X, given that X > above.
+
+    >>> from dither.exact.laws.geometric import OneSided
+    >>> law = Given(OneSided(3), 4)
+    >>> law.span(), bool(abs(law.probability(7) - OneSided(3).probability(2)) < 1e-30)
+    ((5, None), True)
+    """
+
+    law: Law
+    above: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "above", numbers.whole(self.above, "above"))
+        last = self.law.span()[1]
+        if last is not None and last <= self.above:
+            raise ArgumentError("above must leave some value of the law.", fix="give a smaller number.")
+
+    def span(self) -> tuple[int, int | None]:
+        first, last = self.law.span()
+        return (self.above + 1 if first is None else max(first, self.above + 1)), last
+
+    def _rest(self) -> arb:
+        return self.law.more_than(self.above)
+
+    def pmf(self, k: int) -> arb:
+        return self.law.pmf(k) / self._rest() if k > self.above else arb(0)
+
+    def at_most(self, k: int) -> arb:
+        return 1 - self.more_than(k) if k > self.above else arb(0)
+
+    def more_than(self, k: int) -> arb:
+        return self.law.more_than(k) / self._rest() if k > self.above else arb(1)
+
+    def pieces(self) -> tuple[Piece, ...]:
+        found = []
+        for p in self.law.pieces():
+            if p.last is not None and p.last <= self.above:
+                continue
+            first = self.above + 1 if p.first is None else max(p.first, self.above + 1)
+            found.append(replace(p, first=first, constant=self._constant(p), base=None, offset=Fraction(0)))
+        return tuple(found)
+
+    def _constant(self, p: Piece) -> balls.Real:
+        return lambda: p.constant() - self._rest().log()
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,10 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and value > 0
 
 
+def _is_zero_or_more(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
 def _is_number(value: Any) -> bool:
     return number(value) >= 0
 
@@ -135,6 +139,12 @@ SHAPES: dict[str, dict[str, Callable[[Any], bool]]] = {
         **dict.fromkeys(("reserved_hash", "digest", "token"), _matches(HEX64)),
         "payload": _is_text,
     },
+    "advanced/1": {
+        "reserved": _is_count,
+        **dict.fromkeys(("reserved_hash", "digest", "token", "stream", "state"), _matches(HEX64)),
+        "payload": _is_text,
+        **dict.fromkeys(("step", "before"), _is_zero_or_more),
+    },
     "cancelled/1": {"reserved": _is_count, "reserved_hash": _matches(HEX64), "token": _matches(HEX64)},
     "failed/1": {
         "reserved": _is_count,
@@ -149,7 +159,7 @@ SHAPES: dict[str, dict[str, Callable[[Any], bool]]] = {
         "analyst": _is_text,
         "loss": _numbers(LOSS),
     },
-    "reopened/1": {"closed": lambda value: type(value) is int and value >= 0},
+    "reopened/1": {"closed": _is_zero_or_more},
     "restored/1": {"backup": _is_count, "checked": _matches(re.compile(r"([1-9][0-9]{0,17}:[0-9a-f]{64})?", re.ASCII))},
 }
 

@@ -23,6 +23,7 @@ MOST = 100  # problems listed one by one
 START = "0" * 64
 HEAD = re.compile(r"([1-9][0-9]{0,18}):([0-9a-f]{64})", re.ASCII)
 SEALED = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
+LATER = ("streams",)  # sealed where they exist
 LOWEST = -(2**63)  # so that a row moved below 1 is found as well
 
 
@@ -129,8 +130,8 @@ class _Check:
         self.time = max(self.time, fields["time"])
         if fields["kind"] == "replayed/1":
             right = is_signed(self.identity["public_key"], entry_message(row.hash), row.signature)
-        else:  # a committed entry has its receipt's signature, which the walk checks; the seal covers the others
-            right = fields["kind"] == "committed/1" or not row.signature
+        else:  # an answer has its receipt's signature, which the walk checks; the seal covers the others
+            right = fields["kind"] in ("committed/1", "advanced/1") or not row.signature
         if not right:
             self.report(f"entry {row.number} is not signed with the ledger's key.")
 
@@ -185,7 +186,10 @@ class _Check:
         expected = self.walk.state()
         if self.last.number and isinstance(self.last.hash, str):
             expected["head"] = text_of({"number": self.last.number, "hash": self.last.hash, "time": self.time})
-        for key in sorted(set(expected) | set(self.state), key=ascii):
+        for key in sorted(self.walk.states):
+            if not self._is_state(key):
+                self.report(f"the stored {_show_key(key)} is not the state after the last steps of its stream.")
+        for key in sorted(set(expected) | set(self.state) - set(self.walk.states), key=ascii):
             if key not in ("ledger", "seal", "leases") and self.state.get(key) != expected.get(key):
                 self.report(f"the stored {_show_key(key)} is not what the entries add up to.")
         if not self.walk.leases_match(self.state.get("leases")):
@@ -193,13 +197,19 @@ class _Check:
         if not self._sealed():
             self.report("the stored sums are not signed with the ledger's key: they, or the last entries, were changed.")
 
+    def _is_state(self, key: str) -> bool:
+        """Returns whether an encrypted state is the one that the last entry of its stream names."""
+        text = self.state.get(key)
+        return isinstance(text, str) and text.isascii() and sha256("ledger stream state 1", text) == self.walk.states[key]
+
     def _sealed(self) -> bool:
         """Returns whether the seal's signature covers the stored state."""
         seal = self.state.get("seal")
-        texts = [self.state.get(name) for name in SEALED]
+        texts = [self.state.get(name) for name in (*SEALED, *LATER)]
         if not isinstance(seal, str) or not all(text is None or isinstance(text, str) for text in texts):
             return False
-        parts = ["-" if text is None else f"{len(text)} {text}" for text in texts]
+        parts = ["-" if text is None else f"{len(text)} {text}" for text in texts[: len(SEALED)]]
+        parts += [f"{name} {len(self.state[name])} {self.state[name]}" for name in LATER if name in self.state]
         text = "\n".join(["dither ledger state 1 signature", self.identity["ledger"], *parts])
         return text.isascii() and is_signed(self.identity["public_key"], text, seal.partition(" ")[0])
 

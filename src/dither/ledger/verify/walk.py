@@ -92,6 +92,8 @@ class Walk:
         self._dead = 0
         self._fused = False
         self.restored = 0
+        self.streams: dict[str, list[int]] = {}  # the reservation that paid, the step, the last reservation and entry of each
+        self.states: dict[str, str] = {}  # the digest of each stream's encrypted state
 
     def step(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
         """Yields the problems of this entry, given those before it."""
@@ -105,6 +107,7 @@ class Walk:
             "catalog": self._catalog,
             "reserved": self._reserved,
             "committed": self._committed,
+            "advanced": self._advanced,
             "cancelled": self._cancelled,
             "failed": self._failed,
             "lapsed": self._lapsed,
@@ -125,6 +128,7 @@ class Walk:
         if rolls:
             state["rolls"] = {group: sha256("ledger roll 1", text_of(roll))[:32] for group, roll in rolls.items()}
         state |= {"total": self.total} if self._charged else {}
+        state |= {"streams": self.streams} if self.streams else {}
         state |= {"fuse": {"closed": self.closed, "dead": self._dead}} if self._fused else {}
         for name, value in (("caps", self._caps), ("catalog", self._terms), ("history", self._history)):
             state |= {name: value} if value is not None else {}
@@ -238,6 +242,27 @@ class Walk:
             yield "is stored under a question that is not its own"
         if not is_signed(self._identity["public_key"], self._receipt(row, fields, reserved), row.signature):
             yield "has a receipt that is not signed with the ledger's key"
+
+    def _advanced(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        reserved, key, step = self._settle(row, fields), fields["stream"], fields["step"]
+        free, before = number(reserved["loss"]["epsilon"]) == 0, self.streams.get(key)
+        self.states[f"stream:{key}"] = fields["state"]
+        if fields["digest"] != reserved["digest"]:
+            yield "answers another question than was reserved"
+        if not is_signed(self._identity["public_key"], self._receipt(row, fields, reserved), row.signature):
+            yield "has a receipt that is not signed with the ledger's key"
+        if before is None:
+            own = sha256("ledger stream 1", text_of([reserved["plan"], reserved["analyst"]]))
+            if free or step or fields["before"] or key != own:
+                yield "releases steps of a stream that nobody paid for"
+            self.streams[key] = [fields["reserved"], step, fields["reserved"], row.number]
+            return
+        opened, last, _, entry_before = before
+        if not free or reserved["plan"] != text_of({"continues": key, "step": last}):
+            yield "continues a stream from another step than the one it was at"
+        if step <= last or fields["before"] != entry_before:
+            yield "does not follow the steps before it"
+        self.streams[key] = [opened, step, fields["reserved"], row.number]
 
     def _receipt(self, row: Row, fields: dict[str, Any], reserved: dict[str, Any]) -> str:
         """Returns the text that was signed as the receipt of this answer."""

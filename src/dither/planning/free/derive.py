@@ -266,7 +266,7 @@ class _Builder:
         return [Estimate(source, weights) for source, weights in found if weights is not None]
 
     def _mean(self, reading: Ratio) -> Reading | None:
-        a, b = (self._estimates([Term(reading.noise, cell, Fraction(1))]) for cell in (0, 1))
+        a, b = (self._estimates([Term(reading.noise, cell, Fraction(1))]) for cell in (reading.first, reading.first + 1))
         by_source = {id(each.source): each for each in b}
         pairs = [(each, by_source[id(each.source)]) for each in a if id(each.source) in by_source]
         if not pairs:
@@ -274,7 +274,7 @@ class _Builder:
         above, below = min(pairs, key=lambda pair: pair[0].variance)
         place = self._place(above.source)
         shown = (reading.aggregate, place, reading.grid, reading.least, reading.slack)
-        return MergedRatio(*shown, above.terms(place), below.terms(place))
+        return MergedRatio(*shown, a=above.terms(place), b=below.terms(place))
 
     def _place(self, source: Source) -> int:
         return next(place for place, each in enumerate(self.sources) if each is source)

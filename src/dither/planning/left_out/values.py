@@ -24,6 +24,7 @@ from dither.planning.left_out.base import PLACE, Kept, LeftOut, Part, laplace_sc
 from dither.planning.left_out.estimate import Cells, Floats, share
 from dither.planning.outputs import Noisy
 from dither.planning.plan import Plan
+from dither.planning.releases.parts import Split
 from dither.planning.releases.sums import Joint, Total
 from dither.query.functions.base import Facts
 from dither.query.functions.domains import facts
@@ -106,6 +107,13 @@ def _sum_of(x: Expression, made: Plan, noisy: Noisy) -> Cells | None:
         elif isinstance(release, Joint) and release.x == x and not release.alone:
             low = float(release.grid.low / release.grid.steps)
             weights = [float(release.grid.step) + low, low, 0.0][: release.cells]
+        elif isinstance(release, Split) and x in release.columns:
+            low = float(release.grid.low / release.grid.steps)
+            weights = [0.0] * release.cells
+            first = release.columns.index(x) * release.width
+            weights[first] = float(release.grid.step) + (low if release.counted else 0.0)
+            if release.counted:
+                weights[first + 1] = low
         else:
             continue
         values = cells.astype(np.float64).ravel()

@@ -7,7 +7,7 @@
     shape     SKEWNESS, KURTOSIS
     pairs     CORR, COVAR, REGR_SLOPE, REGR_INTERCEPT, REGR_R2
     count     COUNT(*), COUNT(x), COUNT(DISTINCT unit)
-    parts     counts with disjoint FILTERs
+    parts     COUNT, SUM and AVG with disjoint FILTERs
     distinct  COUNT(DISTINCT x)
     ranked    MEDIAN, QUANTILE, MIN, MAX
     quantile  one quantile

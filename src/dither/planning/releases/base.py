@@ -96,7 +96,7 @@ class Release(ABC):
         """Returns geometric noise at this share of epsilon."""
         limits = bounding.with_max_rows(self.rows_per_unit)
         shape = (self.row, self.cells, self.signed)
-        return self._within_range(
+        return self.within_range(
             lambda: Geometric(epsilon=epsilon, sensitivity=limits.l1(*shape)), lambda: limits.total(*shape) > epsilon
         )
 
@@ -107,12 +107,12 @@ class Release(ABC):
     def gaussian(self, rho: Fraction, bounding: Bounding) -> Noise:
         """Returns discrete Gaussian noise at this share of rho."""
         norm = self.l2(bounding)
-        return self._within_range(lambda: Gaussian(rho=rho, sensitivity=norm), lambda: norm.squares(None) > 2 * rho)
+        return self.within_range(lambda: Gaussian(rho=rho, sensitivity=norm), lambda: norm.squares(None) > 2 * rho)
 
     def on_own_curve(self, epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Noise:
         """Returns discrete Gaussian noise calibrated on its own privacy curve."""
         norm = self.l2(bounding)
-        return self._within_range(
+        return self.within_range(
             lambda: Gaussian(epsilon=epsilon, delta=delta, sensitivity=norm),
             lambda: norm.squares(None) > 2 * largest_rho(epsilon, delta),
         )
@@ -136,7 +136,7 @@ class Release(ABC):
         """The mechanism's input, in words for people."""
         return self.words
 
-    def _within_range(self, build: Callable[[], Geometric | Gaussian], is_wide: Callable[[], bool]) -> Noise:
+    def within_range(self, build: Callable[[], Geometric | Gaussian], is_wide: Callable[[], bool]) -> Noise:
         """Builds the noise. Refuses a scale outside the mechanism's range, and says whether it is too large or too small."""
         try:
             return Noise(self, build())
@@ -194,6 +194,14 @@ class Noise:
     def fitted(self) -> bool:
         """Whether numbers of different groups have noise in common, because they were fitted together."""
         return False
+
+    def running(self, confidence: Fraction) -> float | None:
+        """Returns how far a running sum over groups is off, if the noise is made for running sums."""
+        return None
+
+    def running_words(self, confidence: Fraction) -> tuple[str, ...]:
+        """Returns what a quote says about running sums."""
+        return ()
 
     def margin(self, confidence: Fraction) -> Number | Fraction:
         """Returns how far one cell's noise reaches with this confidence."""
@@ -315,6 +323,7 @@ def title_of(aggregate: Aggregate, form: str = "") -> str:
 SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
 _ADDED = frozenset(("count", "sum", "avg", "clipped", "geomean", *SPREADS))  # their measures add up rows
 _DOUBT_PARTS = 64  # one part of 1 - confidence goes to the number of rows
+_TINY = 10**12
 _FAR = 64  # scales of noise: beyond them lies less than e^-64 of the probability
 
 
@@ -459,6 +468,7 @@ class Collection:
     least_rows: int = 1
     releases: list[Release] = field(default_factory=list)
     joint: dict[Expression, int] = field(default_factory=dict)  # the places of releases that hold a column's sum and count
+    split: dict[Expression, tuple[int, int]] = field(default_factory=dict)  # a part's release of sums, and its first cell
     quantiles: dict[Expression, dict[Fraction, Fraction]] = field(
         default_factory=dict
     )  # columns whose quantiles are one release
@@ -540,7 +550,9 @@ class Clipped:
     step: Fraction | None
 
     def __str__(self) -> str:
-        text = f"{show_expression(self.x)} is clipped to [{show_decimal(self.low)}, {show_decimal(self.high)}]"
+        tiny = (self.high - self.low) / _TINY  # LN(x + 1) begins at 0, rounded outwards
+        low, high = (show_decimal(end if abs(end) >= tiny else Fraction(0)) for end in (self.low, self.high))
+        text = f"{show_expression(self.x)} is clipped to [{low}, {high}]"
         return text if self.step is None else f"{text} and rounded to steps of {show_decimal(self.step)}"
 
 

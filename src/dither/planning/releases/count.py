@@ -171,4 +171,4 @@ class Combined(Reading):
         return self.linear(noises).predicted(noises, rows, confidence)
 
 
-KIND = Kind({"count": read, "count_units": read_units}, parts.share)
+KIND = Kind({"count": read, "count_units": read_units}, parts.share_counts)

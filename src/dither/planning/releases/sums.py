@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dither.exact.numbers import show_decimal
 from dither.planning import margins, sensitivity
+from dither.planning.releases import parts
 from dither.planning.releases.base import (
     SPREADS,
     Bounds,
@@ -40,6 +41,7 @@ from dither.planning.releases.base import (
     not_null,
     weighted_sum,
 )
+from dither.planning.releases.parts import Split
 from dither.query.functions.base import Facts
 from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.resolve.shapes import constant
@@ -137,7 +139,8 @@ class Total(Release):
 
 
 def share(collection: Collection) -> None:
-    """Adds a joint release for each column with a mean, or with a sum and a count of the same rows."""
+    """Adds a release for each set of parts, and one for each other column with a mean, or a sum and a count of its rows."""
+    parts.share_sums(collection)
     lowered = [_mean(one, collection) for one in collection.aggregates]
     functions: dict[Expression, set[str]] = {}
     for one, original in zip(lowered, collection.aggregates, strict=True):
@@ -148,7 +151,7 @@ def share(collection: Collection) -> None:
     counted = {one.argument for one in counts if one.argument is not None}
     for one in lowered:
         x = one.argument
-        if x is None or x not in functions or x in collection.joint:
+        if x is None or x not in functions or x in collection.joint or x in collection.split:
             continue
         if functions[x] & _MEANS or everyone or x in counted or collection.public_rows is not None:
             _joint(collection, x, one, functions[x], everyone)
@@ -198,6 +201,8 @@ def _mean(aggregate: Aggregate, collection: Collection) -> Aggregate:
 
 def read_mean(aggregate: Aggregate, collection: Collection) -> Reading:
     x = _mean(aggregate, collection).argument or collection.argument(aggregate)
+    if x in collection.split:
+        return ratio(aggregate, x, collection)
     place, release = joint(collection, x)
     if release.alone:
         return _over(aggregate, place, release, collection, Fraction(1, collection.public_rows or 1))
@@ -211,8 +216,11 @@ def read_geometric(aggregate: Aggregate, collection: Collection) -> Reading:
 
 def ratio(aggregate: Aggregate, x: Expression, collection: Collection) -> Ratio:
     """Returns the reading of the mean of a column with a joint release."""
-    place, release = joint(collection, x)
     facts = collection.facts(x)
+    if x in collection.split:
+        (place, first), q = collection.split[x], sensitivity.sum_grid(x, facts, aggregate, collection.may_be_cut)
+        return Ratio(aggregate, place, q, 1, sensitivity.rounding_error(q, facts), first)
+    place, release = joint(collection, x)
     least = collection.least_rows if not facts.nullable else 1
     return Ratio(aggregate, place, release.grid, least, sensitivity.rounding_error(release.grid, facts))
 
@@ -221,6 +229,8 @@ def read_sum(aggregate: Aggregate, collection: Collection) -> Reading:
     x = collection.argument(aggregate)
     facts = collection.facts(x)
     q = sensitivity.sum_grid(x, facts, aggregate, collection.may_be_cut)
+    if x in collection.split:
+        return _part(aggregate, x, q, collection)
     if x not in collection.joint:
         if (q.low / q.step).denominator == 1:
             return _total(aggregate, x, q, collection)
@@ -228,25 +238,44 @@ def read_sum(aggregate: Aggregate, collection: Collection) -> Reading:
     place, release = joint(collection, x)
     if release.alone:
         return _over(aggregate, place, release, collection, Fraction(1))
-    # low (A + B)/R + step A = high A/R + low B/R
-    terms = (Term(place, 0, (q.low + q.step * q.steps) / q.steps), Term(place, 1, q.low / q.steps))
+    return _from_both(aggregate, x, q, (place, 0), collection)
+
+
+def _from_both(aggregate: Aggregate, x: Expression, q: Quantised, at: tuple[int, int], collection: Collection) -> Linear:
+    """Returns a sum from A and B, which stand `at` (release, cell): low (A + B)/R + step A = high A/R + low B/R."""
+    (place, first), facts = at, collection.facts(x)
+    terms = (Term(place, first, (q.low + q.step * q.steps) / q.steps), Term(place, first + 1, q.low / q.steps))
     moved = sensitivity.rounding_error(q, facts)
-    counted = tuple(Term(place, cell, Fraction(1, q.steps)) for cell in (0, 1)) if moved else ()
+    counted = tuple(Term(place, cell, Fraction(1, q.steps)) for cell in (first, first + 1)) if moved else ()
     nonzero = tuple(term for term in terms if term.weight)
     whole, step, parted = is_whole(q, facts), _step(q, facts), collection.may_be_cut
     return Linear(aggregate, nonzero, whole=whole, each=moved, counted=counted, step=step, parted=parted)
 
 
+def _part(aggregate: Aggregate, x: Expression, q: Quantised, collection: Collection) -> Linear:
+    """Returns the sum of a part of a release of several (parts.py)."""
+    place, first = collection.split[x]
+    release = collection.releases[place]
+    if isinstance(release, Split) and release.counted:
+        return _from_both(aggregate, x, q, (place, first), collection)
+    return _from_zero(aggregate, x, q, (place, first), collection)
+
+
 def _total(aggregate: Aggregate, x: Expression, q: Quantised, collection: Collection) -> Linear:
-    facts = collection.facts(x)
-    rows = collection.rows_that_count(not_null(x) if facts.nullable else None)
+    rows = collection.rows_that_count(not_null(x) if collection.facts(x).nullable else None)
     place = collection.add(Total(x, q, collection.max_rows, rows))
     collection.note_bounds(x)
+    return _from_zero(aggregate, x, q, (place, 0), collection)
+
+
+def _from_zero(aggregate: Aggregate, x: Expression, q: Quantised, at: tuple[int, int], collection: Collection) -> Linear:
+    """Returns a sum from one cell, in steps from zero."""
+    facts = collection.facts(x)
     moved = sensitivity.rounding_error(q, facts)
     if moved:  # a SUM alone has no count, so an error that grows with the rows cannot be in its margin
         collection.note(Rounded(x, q.step, moved))
     whole, step, parted = is_whole(q, facts), _step(q, facts), collection.may_be_cut
-    return Linear(aggregate, (Term(place, 0, q.step),), whole=whole, step=step, parted=parted)
+    return Linear(aggregate, (Term(*at, q.step),), whole=whole, step=step, parted=parted)
 
 
 def _step(q: Quantised, facts: Facts) -> Fraction | None:
@@ -284,12 +313,13 @@ class Ratio(Reading):
     grid: Quantised
     least: int = 1
     slack: Fraction = Fraction(0)
+    first: int = 0  # the cell of A; that of B is the next one
     by_rows = True
 
     def parts(self, noisy: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns A and B in each group."""
-        cells = noisy[self.noise]
-        return cells[:, 0].astype(np.float64), cells[:, 1].astype(np.float64)
+        cells = noisy[self.noise][:, self.first : self.first + 2].astype(np.float64)
+        return cells[:, 0], cells[:, 1]
 
     def share(self, noisy: Cells) -> NDArray[np.float64]:
         """Returns the mean's place between the bounds, from 0 to 1."""
@@ -334,7 +364,7 @@ class Ratio(Reading):
         a, b = self.parts(noisy)
         if self.least > 1:
             return np.zeros(len(a), dtype=bool)
-        each = tuple(Term(self.noise, cell, Fraction(1)) for cell in (0, 1))
+        each = tuple(Term(self.noise, self.first + cell, Fraction(1)) for cell in (0, 1))
         few: NDArray[np.bool_] = a + b - noise_reach(each, noises, confidence) <= float(rows * self.grid.steps)
         return few
 
@@ -360,10 +390,10 @@ class Ratio(Reading):
         return least
 
     def quotient(self, noises: Sequence[Noise]) -> tuple[Linear, Linear]:
-        steps = self.grid.steps
-        rows = (Term(self.noise, 0, Fraction(1, steps)), Term(self.noise, 1, Fraction(1, steps)))
+        steps, a, b = self.grid.steps, self.first, self.first + 1
+        rows = (Term(self.noise, a, Fraction(1, steps)), Term(self.noise, b, Fraction(1, steps)))
         high = self.grid.low + self.grid.step * steps
-        above = (Term(self.noise, 0, high / steps), Term(self.noise, 1, self.grid.low / steps))
+        above = (Term(self.noise, a, high / steps), Term(self.noise, b, self.grid.low / steps))
         each = Linear(self.aggregate, above, each=self.slack, counted=rows if self.slack else ())
         return each, Linear(self.aggregate, rows)
 

@@ -8,6 +8,8 @@ Where they carry slacks l_1, l_2, ... (parts/vector.py), delta is at most e^l ti
 
 One subsampled Gaussian release: L exceeds epsilon on one side of a point x, where the two laws' tails are compared.
 
+One Laplace release on a sample: parts/sampled.py has the formula for any pair.
+
 One continuous Laplace release: delta(epsilon) = 1 - e^{(epsilon - epsilon_0)/2} for epsilon <= epsilon_0.
 """
 
@@ -20,7 +22,7 @@ from fractions import Fraction
 from flint import arb
 
 from dither.exact.balls import ball, exp
-from dither.privacy.parts import Gaussian, Laplace, Part, Response, SubsampledGaussian
+from dither.privacy.parts import Gaussian, Laplace, Part, Response, Subsampled, SubsampledGaussian
 
 
 def delta(parts: tuple[tuple[Part, int], ...]) -> Callable[[Fraction], arb] | None:
@@ -37,6 +39,8 @@ def delta(parts: tuple[tuple[Part, int], ...]) -> Callable[[Fraction], arb] | No
         return lambda epsilon: (1 - exp(epsilon - part.epsilon)) * _yes(part) if epsilon < part.epsilon else arb(0)
     if isinstance(part, SubsampledGaussian):
         return lambda epsilon: _subsampled(part, epsilon)
+    if isinstance(part, Subsampled) and isinstance(part.part, Laplace):
+        return lambda epsilon: _sampled_laplace(part, epsilon)
     return None
 
 
@@ -87,3 +91,13 @@ def _subsampled(part: SubsampledGaussian, epsilon: Fraction) -> arb:
     near, far = (side * x / root).erfc() / 2, (side * (x - 1) / root).erfc() / 2
     mixed = (1 - q) * near + q * far
     return near - e * mixed if part.removed else mixed - e * near
+
+
+def _sampled_laplace(part: Subsampled, epsilon: Fraction) -> arb:
+    most, q, e = part.part.top, ball(part.q), exp(epsilon)
+    left = 1 - e * (1 - q)
+    odds, share = (e * q / left, left) if part.removed else (1 + (e - 1) / q, q)
+    if most is None or not share > 0:
+        return arb(0) if share < 0 else arb(0).union(share)
+    gap = ((odds.log() - ball(most)) / 2).exp()
+    return share * (1 - gap).max(arb(0))

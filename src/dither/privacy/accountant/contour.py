@@ -28,7 +28,6 @@ from dither.privacy.parts.gaussian import Gaussian
 
 MOST_NODES = 1 << 17
 MOST_BALLS = 1500
-_COSTLY = 1000.0  # the cost limit, in quadratures, for parts whose phi is an integral
 _TAIL = 21.0
 _DROPPED = 5e-8  # the share of nodes that are bounded instead of computed
 _SMOOTHING = 1.5e-7  # the relative rise of epsilon that smoothing may cause
@@ -45,7 +44,7 @@ class Contour:
         self.c = c
         head = float(np.interp(c, guide.orders, guide.logs)) - c * epsilon - log_delta
         if smooth:
-            most = min(MOST_NODES * self.h, whole.farthest) / 1.3
+            most = MOST_NODES * self.h / 1.3
             tau2 = max(2 * _SMOOTHING * max(epsilon, 1e-3 / c) / (c + 1), 2 * (head + _TAIL) / most**2)
             extra = (unchecked(Gaussian, mu2=Fraction(tau2), slack=Fraction(0)), 1)
             whole = Product((*whole.factors, extra))
@@ -58,7 +57,7 @@ class Contour:
     def _enough(self, head: float) -> int:
         """Returns how many nodes leave a negligible tail, or 0 if that is too many."""
         nodes = 16
-        while nodes <= MOST_NODES and nodes * self.h <= max(self.whole.farthest, 16 * self.h):
+        while nodes <= MOST_NODES:
             t = nodes * self.h
             if head + self.damping(self.c, t) - math.log(math.pi * t) < -_TAIL:
                 return nodes
@@ -74,9 +73,6 @@ class Contour:
         cumulated = np.cumsum(rest[order])
         small = int(np.searchsorted(cumulated, _DROPPED * (1 + float(rest.sum()))))
         small = max(small, self.nodes - MOST_BALLS)
-        if self.whole.farthest < math.inf:
-            cost = np.cumsum(1 + t[order[::-1]] / 20)
-            small = max(small, self.nodes - int(np.searchsorted(cost, _COSTLY)))
         self.nodes_in_balls = [
             (arb(self.h) * int(j + 1), self._value(acb(self.c, arb(self.h) * int(j + 1)))) for j in np.sort(order[small:])
         ]

@@ -1,14 +1,13 @@
 """Chooses the certified evaluators for a composition, tightest first.
 
-0. Equal subsampled Gaussian releases, up to 300, of sigma above 20, or with a tail too heavy for large orders: a law on a fine
-   grid that dominates theirs (grid.py).
 1. Everything on one lattice of workable size: exact sum over one period (lattice.py), or,
    for few releases, over all values (atoms.py).
-2. The integrand dies out by itself, as with Gaussian noise: the plain contour (contour.py).
-3. Few releases on several lattices: listed (atoms.py).
-4. Heavy atoms at the ends of each loss, as with Laplace noise: the law of "every release hit an end" is a lattice and
+2. Releases on samples: listed if they are few, else the contour with every node in floats (sampled.py).
+3. The integrand dies out by itself, as with Gaussian noise: the plain contour (contour.py).
+4. Few releases on several lattices: listed (atoms.py).
+5. Heavy atoms at the ends of each loss, as with Laplace noise: the law of "every release hit an end" is a lattice and
    goes to lattice.py; the rest is a smooth positive measure, to which smoothing costs only second order in tau.
-5. Anything else: the smoothed contour for the whole law; valid, and tight unless heavy atoms sit at epsilon.
+6. Anything else: the smoothed contour for the whole law; valid, and tight unless heavy atoms sit at epsilon.
 """
 
 from __future__ import annotations
@@ -19,16 +18,14 @@ from fractions import Fraction
 
 from flint import arb
 
-from dither.privacy.accountant.atoms import list_atoms
+from dither.privacy.accountant.atoms import MOST_WORK, list_atoms
 from dither.privacy.accountant.contour import Contour
-from dither.privacy.accountant.grid import MOST as MOST_ON_GRID
-from dither.privacy.accountant.grid import Grid, guide_of
 from dither.privacy.accountant.lattice import Lattice
 from dither.privacy.accountant.product import Guide, Product
-from dither.privacy.parts import Part, SubsampledGaussian
+from dither.privacy.accountant.sampled import Sampled, guide_of, sampled
+from dither.privacy.parts import Part
 
 MANY = 200
-_WIDE = 20
 
 Parts = tuple[tuple[Part, int], ...]
 Evaluator = Callable[[Fraction], arb]
@@ -42,15 +39,8 @@ class Plan:
         self.whole = Product(parts)
         rho = sum(float(part.zcdp()[0]) * count for part, count in parts)
         self.scale = max(math.sqrt(2 * rho), 1e-150)
-        part, count = parts[0]
-        self.single = part if len(parts) == 1 and isinstance(part, SubsampledGaussian) else None
-        self.on_grid = self.single is not None and (count <= MOST_ON_GRID or self.single.sigma > _WIDE)
-        if not self.on_grid:
-            self.guide = Guide(self.whole, None, self.scale)
-            # A very rare tail can make the large orders useless; the grid leaves it out.
-            self.on_grid = self.single is not None and _heavy(self.guide, log_delta)
-        if self.single is not None and self.on_grid:
-            self.guide = guide_of(self.single, count, log_delta)
+        self.sampled = sampled(parts)
+        self.guide = guide_of(parts, log_delta) if self.sampled else Guide(self.whole, None, self.scale)
         ends = [(part.ends, count) for part, count in parts]
         self.ends: Product | None = None
         if all(end is not None for end, _ in ends):
@@ -58,11 +48,12 @@ class Plan:
 
     def evaluators(self, epsilon: float, log_delta: float) -> list[Evaluator]:
         """Returns functions of epsilon whose sum bounds delta, tight near this epsilon."""
-        if self.single is not None and self.on_grid:
-            return [Grid(self.single, self.parts[0][1], epsilon, log_delta)]
         lattice = Lattice(self.whole, self.guide, epsilon, log_delta)
         if lattice.feasible:
             return [_exact(lattice, log_delta)]
+        if self.sampled:
+            few = list_atoms(self.whole, log_delta) if _short(self.parts) else None
+            return [few or Sampled(self.parts, self.guide, epsilon, log_delta)]
         plain = Contour(self.whole, None, self.guide, epsilon, log_delta, smooth=False)
         if plain.nodes:
             plain.prepare()
@@ -91,10 +82,13 @@ class Plan:
         return [_exact(atoms, log_delta), rest]
 
 
-def _heavy(guide: Guide, log_delta: float) -> bool:
-    epsilon = guide.epsilon(log_delta)
-    c = guide.order(epsilon)
-    return c > 0.5 * float(guide.orders[-1]) or c * guide.period(c, epsilon, log_delta) > 400
+def _short(parts: Parts) -> bool:
+    """Returns whether listing is short, if no two ways to a sum of different outcomes give the same value."""
+    sums = 1
+    for part, count in parts:
+        outcomes = len(part.atoms() or ())
+        sums *= math.comb(min(count, MOST_WORK) + outcomes - 1, outcomes - 1) if outcomes else MOST_WORK
+    return sums < MOST_WORK // 40
 
 
 def _nothing_known(epsilon: Fraction) -> arb:

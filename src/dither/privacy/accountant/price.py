@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
-from flint import arb
+from flint import acb, arb
 
 from dither.errors import ArgumentError, PriceError
 from dither.exact.balls import ball, upper, working
@@ -94,6 +94,26 @@ def delta(parts: Parts, at: Fraction) -> Fraction:
         with working(_bits(finite)):
             bounds.append(max(_delta(direction, at) for direction in _directions(finite)))
     return min(round_up(lost + (1 - lost) * min(bounds)), Fraction(1))
+
+
+def renyi(parts: Parts, order: Fraction) -> Fraction:
+    """Returns the Renyi divergence of this order, ln phi(a - 1) / (a - 1), the larger of the two directions, rounded up."""
+    if _lost(parts):
+        what = "A curve that fails openly with some probability has no finite Renyi divergence."
+        raise PriceError(what, fix="ask for epsilon at a delta.")
+    divergence = _rho(parts) * order
+    top = _pure(parts)
+    if sum(count for _, count in parts) <= MOST_RELEASES and all(part.zcdp()[0] <= MOST for part, _ in parts):
+        with working(_bits(parts)):
+            divergence = min(divergence, max(_divergence(direction, order) for direction in _directions(parts)))
+    return divergence if top is None else min(divergence, top)
+
+
+def _divergence(parts: Parts, order: Fraction) -> Fraction:
+    at = acb(ball(order - 1))
+    logs = sum((part.phi(at).real.log() * count for part, count in parts), arb(0))
+    # Not finite: a transform too large or too rough to bound, for which zCDP is used.
+    return round_up(max(upper(logs / at.real), Fraction(0))) if logs.is_finite() else _rho(parts) * order
 
 
 def _finite(parts: Parts) -> Parts:
@@ -217,10 +237,12 @@ def _delta(parts: Parts, at: Fraction) -> Fraction:
         return Fraction(0)
     plan = Plan(parts)
     delta, log_delta = Fraction(1), plan.guide.log_delta(float(at))
-    for _ in range(4):
+    for _ in range(12):
+        if plan.sampled:
+            plan = Plan(parts, log_delta)
         bound = _sum_of(plan.evaluators(float(at), log_delta))(at)
         delta = min(delta, delta_above(bound))
-        # The guide's first guess can be far too high near the largest loss; then evaluate again, more finely.
+        # The guide's first guess can be far too high near the largest loss or for rare tails; then evaluate again, more finely.
         if log_delta <= _log(delta) + 3:
             break
         log_delta = _log(delta)

@@ -52,11 +52,6 @@ class Product:
             total += count * np.log(np.minimum(1.0, factor.ratios(c, t, count) + margin))
         return total
 
-    @property
-    def farthest(self) -> float:
-        """Returns the largest |Im z| worth evaluating."""
-        return min((factor.farthest(count) for factor, count in self.factors), default=math.inf)
-
     def damping(self, c: float, t: float, step: Fraction | None = None) -> float:
         """Bounds ln(|value(c + iu)| / value(c)) from above for u >= t, up to half the period of a common lattice `step`."""
         return sum(

@@ -9,7 +9,6 @@ in balls where the value decides a price, and in floats where it only guides a s
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -75,10 +74,6 @@ class Transform(ABC):
     def spread(self) -> float:
         """Returns how far L typically reaches: float phases are off by about |Im z| * spread * 1e-16."""
 
-    def farthest(self, count: int) -> float:
-        """Returns the largest |Im z| at which phi, raised to the power `count`, has a reasonable cost."""
-        return math.inf
-
     def ratios(self, c: float, t: Floats, count: int) -> Floats:
         """Returns |phi(c + it)| / phi(c) in floats, or an upper bound of it whose power `count` is negligible."""
         logs = self.log_phi(np.concatenate([[c + 0j], c + 1j * t])).real
@@ -93,9 +88,9 @@ class Transform(ABC):
 class Part(Transform):
     """One release on a worst pair of neighbours. Frozen and hashable; its fields are exact rationals."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, abstract: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if not cls.__name__.startswith("_"):
+        if not abstract:
             _registry.append(cls)
 
     @property

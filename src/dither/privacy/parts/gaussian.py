@@ -131,14 +131,14 @@ class DiscreteGaussian(Part):
         return min(0.0, math.log(sizes + 1e-300) + 3e-4)
 
     @property
-    def _reach(self) -> int:
+    def reach(self) -> int:
         """Returns a reach beyond which values of X have a probability of about e^-200."""
         return math.isqrt(math.ceil(400 * self.variance)) + 1
 
     def atoms(self) -> list[tuple[Fraction, arb]] | None:
         if self.variance > 2500:
             return None
-        reach, v = self._reach, ball(2 * self.variance)
+        reach, v = self.reach, ball(2 * self.variance)
         half = [(-arb(k * k) / v).exp() for k in range(reach + 1)]
         total = 2 * sum(half[1:], arb(0)) + half[0]
         # The sum of all weights lies between the listed ones and those plus the bound of the rest.
@@ -148,7 +148,7 @@ class DiscreteGaussian(Part):
 
     def beyond(self) -> arb:
         # The weights beyond fall faster than a geometric series from e^{-k^2/2v}, and all weights sum to at least 1.
-        first, v = self._reach + 1, ball(self.variance)
+        first, v = self.reach + 1, ball(self.variance)
         return 2 * (-arb(first * first) / (2 * v)).exp() / -(-arb(first) / v).expm1()
 
     def zcdp(self) -> tuple[Fraction, Fraction]:

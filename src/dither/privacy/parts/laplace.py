@@ -104,11 +104,12 @@ class DiscreteLaplace(Part):
         return float(self.epsilon)
 
     def atoms(self) -> list[tuple[Fraction, arb]] | None:
-        if self.steps > 64:
-            return None
+        return None if self.steps > 64 else [*self.ends.atoms(), *self.inner()]
+
+    def inner(self) -> list[tuple[Fraction, arb]]:
+        """Returns the atoms between the ends."""
         k, a = self.steps, exp(-self.epsilon / self.steps)
-        inner = [(self.epsilon * (k - 2 * x) / k, (1 - a) / (1 + a) * a**x) for x in range(1, k)]
-        return [*self.ends.atoms(), *inner]
+        return [(self.epsilon * (k - 2 * x) / k, (1 - a) / (1 + a) * a**x) for x in range(1, k)]
 
     def phi(self, z: acb) -> acb:
         if self.steps == 1:

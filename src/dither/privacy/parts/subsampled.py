@@ -26,16 +26,17 @@ from flint import acb, arb, ctx
 
 from dither.exact.balls import ball, upper, working
 from dither.exact.numbers import Number, between, flag, positive
-from dither.privacy.parts.base import MOST, Complexes, Floats, Part
+from dither.privacy.parts.base import MOST, Floats, Part, unchecked
+from dither.privacy.parts.clouds import Field, log_mixed
 from dither.privacy.parts.gaussian import Gaussian
+from dither.privacy.parts.sampled import Law, SampledPart
 
 _BITS = 72  # relative accuracy of the quadrature; its error is added to the ball
-_CHUNK = 64
 _LEAST_SIGMA = Fraction(1, 4)
 
 
 @dataclass(frozen=True)
-class SubsampledGaussian(Part):
+class SubsampledGaussian(SampledPart):
     """Poisson-subsampled Gaussian noise of `sigma` (in units of the sensitivity), add/remove neighbours.
 
     `removed` is the direction of this transform. A curve does not store it, because its price covers both.
@@ -64,11 +65,8 @@ class SubsampledGaussian(Part):
         s = float(self.sigma)
         return (0.5 + 9 * s) / s**2
 
-    def reverse(self) -> Part:
-        return SubsampledGaussian(self.q, self.sigma, not self.removed)
-
-    def stated(self) -> Part:
-        return SubsampledGaussian(self.q, self.sigma)
+    def turned(self, removed: bool) -> SubsampledGaussian:
+        return unchecked(SubsampledGaussian, q=self.q, sigma=self.sigma, removed=removed)
 
     def simpler(self) -> Part:
         # With little noise the quadrature is long and subsampling hides little. Hockey-stick divergence is jointly
@@ -93,11 +91,18 @@ class SubsampledGaussian(Part):
             other = arb(2) ** (a - 1) * ((1 - q) ** a + q**a * grown)
         return one if one < other else other
 
+    def _least(self, a: arb) -> arb:
+        """Returns a lower bound of I(a): by convexity, or one of the two terms of B."""
+        if self.removed or self.q == 1:
+            return arb(1)
+        q = ball(self.q)
+        return ((1 - q) ** a).max(q**a * (a * (a - 1) / (2 * ball(self.sigma) ** 2)).exp())
+
     def phi(self, z: acb) -> acb:
         a = -z if self.removed else z + 1
         s = ball(self.sigma)
         bulk = self._bulk(a.real)
-        bits = _BITS + max(0, int(float(bulk.log()) * 1.45))
+        bits = _BITS + max(0, int(float((bulk / self._least(a.real)).log()) * 1.45))
         b, step = self._strip(float(z.imag.mid()), float(z.real.mid()), bits)
         real_a, reach = float(a.real.mid()), float(self.sigma) * math.sqrt(1.4 * bits)
         low, high = math.floor((min(0.0, real_a) - reach) / step), math.ceil((max(0.0, real_a) + reach) / step)
@@ -111,55 +116,34 @@ class SubsampledGaussian(Part):
         error = arb(0, wrong.upper())
         return total * h / ((2 * arb.pi()).sqrt() * s) + acb(error, error)
 
-    def log_phi(self, z: Complexes) -> Complexes:
-        a = -z if self.removed else z + 1
-        logs = np.empty(len(a), dtype=complex)
-        for first in range(0, len(a), _CHUNK):
-            logs[first : first + _CHUNK] = self._log_integral(a[first : first + _CHUNK])
-        return logs
-
-    def _terms(self, a: Complexes) -> tuple[float, Complexes, Floats]:
-        """Returns the trapezoid rule in floats: the step, the logarithms of Q B^a at its points (a row per a), and ln B."""
-        s, q = float(self.sigma), float(self.q)
-        _, step = self._strip(float(np.abs(a.imag).max()), 0.0, 46)
-        low, high = min(0.0, float(a.real.min())) - 9 * s, max(0.0, float(a.real.max())) + 9 * s
-        x = np.arange(math.floor(low / step), math.ceil(high / step) + 1) * step
-        base = np.logaddexp(math.log1p(-q) if q < 1 else -math.inf, math.log(q) + (x - 0.5) / s**2)
-        powers: Complexes = np.multiply.outer(a, base) - x * x / (2 * s * s)
-        return step, powers, base
-
-    def _log_integral(self, a: Complexes) -> Complexes:
-        """Returns ln I(a) in floats; infinite for orders too large to be useful, which the guide skips."""
+    def law(self, share: float) -> Law:
         s = float(self.sigma)
-        most = 200 * max(1.0, s)
-        step, powers, _ = self._terms(np.clip(a.real, -most, most) + 1j * a.imag)
-        top = powers.real.max(axis=1)
-        sums = np.exp(powers - top[:, None]).sum(axis=1)
-        logs: Complexes = top + np.log(sums) + math.log(step / (s * math.sqrt(2 * math.pi)))
-        logs[np.abs(a.real) > most] = math.inf
-        return logs
+        reach = s * math.sqrt(-2 * share)
+        top = math.log(s * math.sqrt(2 * math.pi))
 
-    def farthest(self, count: int) -> float:
-        # High powers are negligible over most of the range, so few nodes need the quadrature.
-        return 500 * min(max(1.0, count / 1000), 12.0) * min(1.0, float(self.sigma)) ** 2
+        def height(x: Floats) -> Floats:
+            return x * x / (2 * s * s) + top
 
-    def ratios(self, c: float, t: Floats, count: int) -> Floats:
-        # phi(c + it) e^{-imt} / phi(c) moves by at most the tilted deviation per unit of t, m being the tilted mean:
-        # a few nodes bound their neighbours, and more are evaluated only where that is not enough.
-        sizes: Floats = np.exp(np.minimum(_log_variation(self, c) - np.log(t), 0))
-        wide = _deviation(self, c)
-        for stride in (512, 64, 8, 1):
-            unclear = np.flatnonzero(count * np.log(sizes) > -20 - math.log(len(t)))
-            if len(unclear) == 0:
-                break
-            coarse = np.unique(np.minimum(unclear // stride * stride + stride // 2, len(t) - 1))
-            values = super().ratios(c, t[coarse], count)
-            near = np.searchsorted(coarse, np.minimum(unclear // stride * stride + stride // 2, len(t) - 1))
-            sizes[unclear] = np.minimum(sizes[unclear], values[near] + wide * np.abs(t[unclear] - t[coarse][near]))
-        return sizes
+        def least(a: Floats, b: Floats) -> Floats:
+            return height(np.where(a > 0, a, np.minimum(b, 0.0)))
 
-    def damping(self, c: float, t: float, periodic: bool) -> float:
-        return min(0.0, _log_variation(self, c) - math.log(t))
+        field = Field(height, least, 1 / (2 * s * s), 1 / s**2, -1 / (2 * s * s), -reach, 1 + reach)
+        outside = math.erfc(reach / (s * math.sqrt(2))) * (1 + 1e-9)
+        return Law(np.zeros(0), np.zeros(0), field, (outside, outside))
+
+    def decay(self, c: float) -> float:
+        """Returns ln V: by parts, V is the total variation of G = Q e^{aL}/L', on any interval.
+
+        The slope of G vanishes where x = (a + 1) w(x) - 1 for a logistic w, so at most three times, all between -1 and a:
+        V <= 4 max G.
+        """
+        s, q, a = float(self.sigma), float(self.q), -c if self.removed else c + 1
+        x: Floats = np.linspace(min(-1.0, a), max(-1.0, a), 2001)
+        u = (x - 0.5) / s**2
+        # Q = e^{-x^2/2s^2} / (s sqrt(2 pi)) and 1/L' = s^2 B / (q e^u).
+        log_g = -x * x / (2 * s * s) + (a + 1) * log_mixed(q, u) - math.log(q) - u + math.log(s / math.sqrt(2 * math.pi))
+        between = float(x[1] - x[0]) / 2 * 2 * (abs(a) + 2) / s**2
+        return math.log(4) + float(log_g.max()) + between + 1e-9
 
     def zcdp(self) -> tuple[Fraction, Fraction]:
         # Renyi divergence is quasi-convex, so mixing in the neighbour's own law cannot raise it.
@@ -179,30 +163,3 @@ def _points(q: Fraction, sigma: Fraction, step: float, low: int, high: int, bits
         x = h * k
         points.append(((1 - share + share * ((2 * x - 1) / spread).exp()).log(), x * x / spread))
     return tuple(points)
-
-
-@lru_cache(maxsize=64)
-def _deviation(part: SubsampledGaussian, c: float) -> float:
-    """Returns the standard deviation of L tilted by e^{cL}."""
-    _, powers, base = part._terms(np.array([complex(-c if part.removed else c + 1)]))
-    weights = np.exp(powers[0].real - powers[0].real.max())
-    weights /= weights.sum()
-    return math.sqrt(float(weights @ (base - weights @ base) ** 2)) * (1 + 1e-9)
-
-
-@lru_cache(maxsize=64)
-def _log_variation(part: SubsampledGaussian, c: float) -> float:
-    """Returns ln(V / phi(c)) with |phi(c + it)| <= V/t.
-
-    By parts, V is the total variation of G = Q e^{aL}/L'. Its slope vanishes where x = (a + 1) w(x) - 1 for a
-    logistic w, so at most three times, all between -1 and a: V <= 4 max G.
-    """
-    s, q, a = float(part.sigma), float(part.q), -c if part.removed else c + 1
-    x: Floats = np.linspace(min(-1.0, a), max(-1.0, a), 2001)
-    u = (x - 0.5) / s**2
-    base = np.logaddexp(math.log1p(-q) if q < 1 else -math.inf, math.log(q) + u)
-    # Q = e^{-x^2/2s^2} / (s sqrt(2 pi)) and 1/L' = s^2 B / (q e^u).
-    log_g = -x * x / (2 * s * s) + (a + 1) * base - math.log(q) - u + math.log(s / math.sqrt(2 * math.pi))
-    between = float(x[1] - x[0]) / 2 * 2 * (abs(a) + 2) / s**2
-    size = float(part.log_phi(np.array([complex(c)]))[0].real)
-    return math.log(4) + float(log_g.max()) + between - size + 1e-9

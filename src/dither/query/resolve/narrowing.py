@@ -7,9 +7,10 @@ same leaves. At the end
     keys = f(D and W)  +  those of f(D) that rows outside D may have       D: declared values of the leaves
                                                                            W: values that meet the conditions
 
-with f the key. The engine drops rows whose key is not public, so nothing that a row may have is left out. Bounds are made for
-clipping, and rows may lie outside (`Facts.clipped`): they are counted, as without conditions, where their key is in f(D).
-Declared `values` and public tables have no outside.
+with f the key; and of these, the ones that meet the conditions about f itself (WHERE MONTH(d) < 3 GROUP BY MONTH(d)). The
+engine drops rows whose key is not public, so nothing that a row may have is left out. Bounds are made for clipping, and rows
+may lie outside (`Facts.clipped`): they are counted, as without conditions, where their key is in f(D). Declared `values` and
+public tables have no outside.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from dither.query.nodes import Call, Column, Expression, Literal
 from dither.query.resolve.shapes import Known, Shape
 
 MOST_PARTS = 2_000  # larger expressions are not narrowed
+_KEY = "#key"
 _TRUE = Literal(True)
 _SWAPPED = {"eq": "eq", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # x < y is y > x
 _EXACT = 2**53
@@ -129,9 +131,9 @@ def possible(key: Expression, shape: Shape) -> Facts:
     if expression is None or not shape.conditions:
         return full
     narrowed = {name: narrow(name, shape.leaves[name], shape.conditions) for name in columns(expression)}
-    if all(each.unchanged for each in narrowed.values()):
-        return full
-    values = _values(expression, narrowed, full)
+    unchanged = all(each.unchanged for each in narrowed.values())
+    values = None if unchanged else _values(expression, narrowed, full)
+    values = _meeting(full.values if values is None else values, expression, full, shape.conditions)
     if values is None or values == full.values:
         return full
     if not values and full.values != ():
@@ -159,6 +161,28 @@ def _values(expression: Expression, narrowed: Mapping[str, Narrow], full: Facts)
         for piece in each.outside:
             kept |= shared(facts(expression, {**anywhere, name: piece}), full.values)
     return tuple(value for value in full.values if value in kept)
+
+
+def _meeting(
+    values: tuple[Key, ...] | None, key: Expression, full: Facts, conditions: Sequence[Expression]
+) -> tuple[Key, ...] | None:
+    """Returns the values that meet the conditions about the key itself, as in WHERE MONTH(d) < 3 GROUP BY MONTH(d). They hold
+    for rows outside the bounds, too. None if neither the key nor a condition lists values."""
+    if not isinstance(key, Call):
+        return values
+    about = [_about(each, key) for each in conditions]
+    known = replace(full, values=values, clipped=False, nullable=full.nullable or (values is not None and None in values))
+    found = narrow(_KEY, known, [each for each in about if _KEY in columns(each)])
+    return values if found.unchanged else found.inside.values
+
+
+def _about(condition: Expression, key: Expression) -> Expression:
+    """Returns the condition with the key in one piece."""
+    if condition == key:
+        return Column(_KEY)
+    if not isinstance(condition, Call):
+        return condition
+    return Call(condition.name, tuple(_about(argument, key) for argument in condition.arguments))
 
 
 def shared(outside: Facts, every: tuple[Key, ...]) -> set[Key]:

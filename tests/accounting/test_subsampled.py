@@ -1,0 +1,197 @@
+"""Releases on Poisson samples: certified, and within 1e-6 of output laws, counts of outputs and plain integrals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import acb
+
+from accounting import truth
+from dither.errors import ArgumentError, PriceError
+from dither.exact.balls import working
+from dither.privacy import parts
+from dither.privacy.accountant.sampled import Sampled, guide_of
+from dither.privacy.losses import Curve, total
+from dither.privacy.parts import Part
+from dither.privacy.parts.sampled import SampledPart
+
+GAP = 1e-6
+Delta = Callable[[float], float]
+
+FEW: list[tuple[Part, int]] = [
+    (parts.Subsampled(parts.DiscreteGaussian(1, 1), "1/4"), 2),
+    (parts.Subsampled(parts.DiscreteGaussian(2, 4), "1/10"), 3),
+    (parts.Subsampled(parts.DiscreteLaplace(1, 10), "1/10"), 4),
+    (parts.Subsampled(parts.Response(1), "1/3"), 5),
+]
+
+
+def holds(price: float, exact: Delta, delta: float) -> bool:
+    """Whether a price is certified and within GAP: the exact delta there is at most `delta`, and just below it is more."""
+    return exact(price) <= delta * (1 + 1e-10) and (price == 0 or exact(price * (1 - GAP)) > delta)
+
+
+def both(part: Part, exact: Callable[[Part, float], float]) -> Delta:
+    """The exact delta for a unit added or removed, the larger."""
+    return lambda epsilon: max(exact(part, epsilon), exact(part.reverse(), epsilon))
+
+
+@pytest.mark.parametrize(("part", "n"), FEW, ids=str)
+@pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-9])
+def test_a_few_releases_are_priced_as_their_output_laws_say(part: Part, n: int, delta: float) -> None:
+    exact = both(part, lambda each, epsilon: truth.stick([truth.outputs(each)] * n, epsilon))
+    price = float(Curve.of(part, n).epsilon(delta))
+    assert holds(price, exact, delta)
+    # The twins: a price 1e-5 lower is not certified, and one 1e-5 higher is not tight.
+    assert not holds(price * (1 - 1e-5), exact, delta)
+    assert not holds(price * (1 + 1e-5), exact, delta)
+
+
+@pytest.mark.parametrize(
+    ("part", "n"),
+    [
+        (parts.Subsampled(parts.DiscreteLaplace(1, 1), "1/4"), 60),
+        (parts.Subsampled(parts.DiscreteLaplace(1, 2), "1/4"), 60),
+        (parts.Subsampled(parts.DiscreteLaplace("1/2", 2), "1/10"), 100),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("delta", [1e-3, 1e-6])
+def test_many_releases_with_few_outputs_are_priced_by_counting_outputs(part: Part, n: int, delta: float) -> None:
+    exact = both(part, lambda each, epsilon: truth.by_counts(each, n, epsilon))
+    price = float(Curve.of(part, n).epsilon(delta))
+    assert holds(price, exact, delta)
+    assert not holds(float(Curve.of(part, n - 1).epsilon(delta)), exact, delta)
+
+
+# (release, how many, a line and a period for the plain integral, chosen by hand)
+INTEGRALS = [
+    (parts.SubsampledGaussian("1/100", 1), 301, 4.0, 20.0),
+    (parts.SubsampledGaussian("1/100", 1), 1000, 4.0, 20.0),
+    (parts.SubsampledGaussian("1/100", 5), 5000, 20.0, 3.5),
+    (parts.SubsampledGaussian("1/10", 2), 1000, 2.0, 40.0),
+    (parts.Subsampled(parts.Laplace(1), "1/10"), 100, 3.0, 25.0),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("part", "n", "order", "period"), INTEGRALS, ids=str)
+def test_hundreds_and_thousands_of_steps_are_within_a_millionth(part: SampledPart, n: int, order: float, period: float) -> None:
+    price = float(Curve.of(part, n).epsilon("1e-6"))
+    exact = both(part, lambda each, epsilon: truth.by_integral(each, n, epsilon, order, period))
+    assert holds(price, exact, 1e-6)
+    assert not holds(price * (1 - 1e-5), exact, 1e-6)
+
+
+def test_merged_cells_are_never_above_the_price() -> None:
+    price = float(Curve.of(parts.SubsampledGaussian("1/10", 1), 2).epsilon("1e-6"))
+    merged = truth.cells(0.1, 1.0, 900)
+    assert truth.stick([merged] * 2, price) <= 1e-6
+    assert truth.stick([merged] * 2, price * (1 - 1e-3)) > 1e-6
+
+
+def test_each_direction_alone_is_a_bound_of_that_direction() -> None:
+    part = parts.Subsampled(parts.DiscreteGaussian(1, 1), "1/2")
+    for each in (part, part.reverse()):
+        listed = ((each, 3),)
+        for at in (0.2, 0.6):
+            exact = truth.stick([truth.outputs(each)] * 3, at)
+            with working(128):
+                found = float(Sampled(listed, guide_of(listed, math.log(exact)), at, math.log(exact))(Fraction(at)).upper())
+            assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-4)
+
+
+def test_a_price_for_one_direction_alone_would_be_too_small() -> None:
+    there = parts.Subsampled(parts.DiscreteLaplace(2, 1), "1/2")
+    one, other = (truth.outputs(each) for each in (there, there.reverse()))
+    assert truth.stick([one] * 3, 2.5) > truth.stick([other] * 3, 2.5) * 1.1
+    assert Curve.of(there, 3).delta("2.5") >= Fraction(truth.stick([one] * 3, 2.5)) * (1 - Fraction(1, 10**12))
+
+
+CLOUDS = [
+    parts.SubsampledGaussian("1/100", 1),
+    parts.SubsampledGaussian("1/2", 3, True),
+    parts.Subsampled(parts.Laplace(2), "1/10"),
+    parts.Subsampled(parts.Laplace("1/2"), "1/3", True),
+    parts.Subsampled(parts.DiscreteLaplace(1, 7), "1/10"),
+    parts.Subsampled(parts.DiscreteGaussian(1, 4), "1/10", True),
+]
+
+
+def off(part: SampledPart, c: float, h: float, nodes: int, spoil: float = 1.0) -> list[float]:
+    """How far a cloud's transform is from the one in balls, in units of its stated error."""
+    cloud = part.cloud(c, h * nodes, -80.0)
+    found, errors = cloud.ratios(c, h, nodes)
+    worst = []
+    with working(160):
+        start = part.phi(acb(c))
+        for j in (1, nodes // 7, nodes // 2, nodes):
+            exact = part.phi(acb(c, h * j)) / start
+            worst.append(abs(complex(float(exact.real.mid()), float(exact.imag.mid())) - spoil * found[j]) / errors[j])
+    return worst
+
+
+@pytest.mark.parametrize("part", CLOUDS, ids=str)
+@pytest.mark.parametrize(("h", "nodes"), [(0.1, 200), (0.05, 6000)])  # summed directly, and by a fast transform
+def test_transforms_of_clouds_are_within_their_stated_errors(part: SampledPart, h: float, nodes: int) -> None:
+    assert max(off(part, 3.0, h, nodes)) <= 1
+    assert max(off(part, 3.0, h, nodes, spoil=1 + 1e-9)) > 1
+
+
+def test_panels_that_are_too_long_are_noticed() -> None:
+    part = parts.SubsampledGaussian("1/100", 1)
+    coarse = part.cloud(3.0, 0.0, -80.0)  # made for t = 0, used at t = 300
+    fine = part.cloud(3.0, 300.0, -80.0)
+    assert len(fine.losses) > len(coarse.losses)
+    found, errors = fine.ratios(3.0, 0.5, 600)
+    assert np.abs(coarse.ratios(3.0, 0.5, 600)[0] - found).max() > errors.max()
+
+
+def test_subsampling_everything_changes_nothing() -> None:
+    for part, n in ((parts.Laplace(1), 20), (parts.DiscreteGaussian(1, 9), 20), (parts.DiscreteLaplace(1, 3), 10)):
+        plain, every = Curve.of(part, n).epsilon("1e-6"), Curve.of(parts.Subsampled(part, 1), n).epsilon("1e-6")
+        assert abs(every / plain - 1) < Fraction(1, 10**6)
+
+
+def test_discrete_gaussian_steps_approach_continuous_ones() -> None:
+    fine = Curve.of(parts.Subsampled(parts.DiscreteGaussian(100, 10**4), "1/100"), 1000).epsilon("1e-6")
+    smooth = Curve.of(parts.SubsampledGaussian("1/100", 1), 1000).epsilon("1e-6")
+    assert abs(fine / smooth - 1) < Fraction(1, 10**6)
+
+
+def test_different_subsampled_releases_and_others_add_up() -> None:
+    mixed = total(
+        [
+            Curve.of(parts.SubsampledGaussian("1/100", 1), 500),
+            Curve.of(parts.Subsampled(parts.Laplace(1), "1/50"), 50),
+            Curve.of(parts.Gaussian("1/400"), 20),
+        ]
+    ).curve()
+    price = mixed.epsilon("1e-6")
+    least = [Curve.of(part, n).epsilon("1e-6") for part, n in mixed.parts]
+    assert max(least) < price < sum(least)
+    assert abs(mixed.delta(price) / Fraction(1, 10**6) - 1) < Fraction(1, 10**6)
+
+
+def test_a_million_steps_have_a_price_within_a_millionth_of_the_transform_in_balls() -> None:
+    part = parts.SubsampledGaussian("1/100", 5)
+    price = float(Curve.of(part, 10**6).epsilon("1e-6"))
+    assert price == pytest.approx(11.1347660, rel=1e-8)  # by the contour with every node in balls
+
+
+def test_what_has_no_subsampled_form_is_refused() -> None:
+    for part in (parts.Gaussian(1), parts.Response(1, "1e-9"), parts.KaryResponse(1, 3), parts.DiscreteGaussian(1, 10**9)):
+        with pytest.raises(ArgumentError, match="subsampled"):
+            parts.Subsampled(part, "1/2")
+    with pytest.raises(PriceError):
+        Curve.of(parts.Subsampled(parts.Laplace(1), "1/2")).group(2)
+
+
+def test_the_largest_loss_of_a_sample_is_amplified() -> None:
+    part = parts.Subsampled(parts.Laplace(1), "1/10")
+    assert float(part.pure or 0) == pytest.approx(math.log(0.9 + 0.1 * math.e))
+    assert Curve.of(part, 3).epsilon() == 3 * (part.pure or 0)
