@@ -55,6 +55,7 @@ def largest_total(graph: Content) -> int:
     sums = degrees[graph.ends].sum(axis=1)
     for total in (top, top - 1):
         low = np.arange(max(0, total - len(cells) + 1), total // 2 + 1)
+        low = low[cells[low] > 0]
         couples = sum(
             int(cells[x]) * int(cells[total - x]) if x != total - x else math.comb(int(cells[x]), 2) for x in low.tolist()
         )
