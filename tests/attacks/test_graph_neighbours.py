@@ -11,6 +11,10 @@ import pytest
 
 import dither as dt
 from dither.exact import replay
+from dither.graphs.projection import project
+from dither.graphs.shape import triangle_count
+from graphs.families import triangle_chain
+from graphs.small import without
 
 NODES = 9
 EDGES = [(a, b) for a, b in combinations(range(NODES), 2) if (a + 2 * b) % 3]
@@ -90,3 +94,19 @@ def test_no_error_depends_on_edges() -> None:
                 except dt.DitherError as error:
                     told.add(str(error))
             assert len(told) == 1, (unit, name)
+
+
+@pytest.mark.parametrize("k", [7, 40])
+def test_a_bound_that_small_graphs_confirm_is_broken_by_a_larger_one(k: int) -> None:
+    """One node moves triangles of a projected graph without limit, so they are not offered; `bounded_triangles` moves by 3."""
+    chain, v = triangle_chain(k)
+    less = without(chain, v)
+    assert abs(triangle_count(project(chain, 2)) - triangle_count(project(less, 2))) == k
+    whole, part = (dt.Graph(each.ends, list(each.labels), unit="node") for each in (chain, less))
+    with pytest.raises(dt.ArgumentError, match="unit is a node"):
+        whole.triangles(epsilon=1)
+    answers = [
+        asked(each, lambda graph: graph.bounded_triangles(epsilon=1, **BOUNDS | {"most_triangles": 2}))
+        for each in (whole, part)
+    ]
+    assert moved(answers[0].value, answers[1].value) <= 3
