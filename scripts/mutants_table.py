@@ -920,4 +920,47 @@ TEXTBOOK = (
     ),
 )
 
-MUTANTS = (*MECHANISMS, *QUERY, *PLANNING, *PRIVACY, *ENGINES, *LEDGER, *SESSION, *STREAMS, *TEXTBOOK)
+GRAPHS = (
+    Mutant(
+        "degree-histogram-half",
+        "the degree histogram is priced as if one edge moved one node",
+        "graphs/counts.py",
+        "HISTOGRAM = L1(4)",
+        "HISTOGRAM = L1(2)",
+        "tests/graphs/test_counts.py::test_one_edge_moves_it_by_exactly_the_claim",
+    ),
+    Mutant(
+        "smooth-bound-too-steep",
+        "the smooth bound falls faster from graph to graph than its price allows",
+        "graphs/smooth.py",
+        "balls.exp(-beta) * balls.ball(1 + ROUNDING)",
+        "balls.exp(-3 * beta) * balls.ball(1 + ROUNDING)",
+        "tests/graphs/test_smooth.py::test_the_bound_is_smooth",
+    ),
+    Mutant(
+        "own-edge-counts",
+        "the sum of two degrees counts the edge between the two nodes",
+        "graphs/shape.py",
+        "        if couples > int((sums == total).sum()):\n",
+        "        if couples:\n",
+        "tests/graphs/test_smooth.py::test_levels_of_neighbours_are_one_step_apart",
+    ),
+    Mutant(
+        "projection-one-end",
+        "an edge is taken although its second end is full",
+        "graphs/projection.py",
+        "(free_a or room[a] > 0) and (free_b or room[b] > 0)",
+        "(free_a or room[a] > 0)",
+        "tests/graphs/test_projection.py::test_the_projection_is_that_of_the_definition",
+    ),
+    Mutant(
+        "bracket-without-scaling",
+        "a solution that gives a node too much counts as allowed",
+        "graphs/programme.py",
+        "min(_ONE, tau * _ONE * _ONE // int(each)) if each else _ONE",
+        "_ONE if each else _ONE",
+        "tests/graphs/test_programme.py::test_a_bracket_holds_whatever_the_solver_returns",
+    ),
+)
+
+MUTANTS = (*MECHANISMS, *QUERY, *PLANNING, *PRIVACY, *ENGINES, *LEDGER, *SESSION, *STREAMS, *TEXTBOOK, *GRAPHS)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         PriceError,
         QueryError,
     )
+    from dither.graphs.graph import Graph
     from dither.ledger.receipts import Receipt
     from dither.local.aggregator import Aggregator
     from dither.local.client import LocalClient
@@ -110,6 +111,7 @@ __all__ = [
     "Exponential",
     "Gaussian",
     "Geometric",
+    "Graph",
     "Group",
     "HeavyHitters",
     "Laplace",
@@ -191,6 +193,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "PriceError",
         "QueryError",
     ),
+    "dither.graphs.graph": ("Graph",),
     "dither.ledger.receipts": ("Receipt",),
     "dither.mechanisms": (
         "L1",

@@ -502,4 +502,17 @@ def shares_picture(
     return _save(figure, path)
 
 
+def graph_picture(values: Sequence[float], margin: float, title: str, note: str, path: str | PathLike[str]) -> Path:
+    """Draws the noisy numbers of a graph (nodes by degree, degrees in order), and the band of their margin around them."""
+    figure = _figure(7, 3.6)
+    panel = figure.subplots()
+    places, noisy = np.arange(len(values)), np.asarray(values, dtype=float)
+    panel.fill_between(places, noisy - margin, noisy + margin, step="mid", color=_BLUE, alpha=0.2, lw=0, label=note)
+    panel.step(places, noisy, where="mid", color=_BLUE, lw=1.5, label="released")
+    panel.yaxis.set_major_formatter(_plain)
+    _dress(panel, title, "", "")
+    panel.legend(frameon=False, fontsize=9, loc="best")
+    return _save(figure, path)
+
+
 _RELATIONS = {"add-remove": "added or removed", "replace": "replaced"}

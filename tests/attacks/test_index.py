@@ -119,6 +119,10 @@ PITFALLS: dict[str, dict[str, str]] = {
         "k-fold composition priced as one": "test_budget.py test_a_hundred_responses_are_not_priced_as_one",
     },
     "Seen in this project": {
+        "brute force over small graphs that confirms a false bound": (
+            "test_graph_neighbours.py test_a_bound_that_small_graphs_confirm_is_broken_by_a_larger_one; "
+            "graphs/test_projection.py test_small_graphs_would_confirm_a_false_bound_for_triangles"
+        ),
         "a stored timestamp that only a reader rejects": (
             "test_zoo.py test_neighbours_in_the_zoo_have_equal_status; "
             "test_zoo.py test_that_it_would_tell_if_columns_were_not_read_on_opening"
@@ -201,7 +205,7 @@ def test_that_a_missing_test_would_be_noticed() -> None:
 
 
 def test_all_sections_are_here() -> None:
-    assert [len(lines) for lines in PITFALLS.values()] == [12, 10, 6, 10, 6, 12, 8, 4, 8]
+    assert [len(lines) for lines in PITFALLS.values()] == [12, 10, 6, 10, 6, 12, 9, 4, 8]
 
 
 def test_the_list_itself_has_no_other_sections() -> None:

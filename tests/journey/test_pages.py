@@ -30,6 +30,7 @@ PAGES = {  # with their lines of Python, at least
     "docs/audit-your-code.md": 5,
     "docs/places.md": 12,
     "docs/local.md": 10,
+    "docs/graphs.md": 20,
 }
 
 

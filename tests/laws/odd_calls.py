@@ -266,6 +266,29 @@ def local() -> Iterator[Right]:
     yield Right("shuffled_epsilon", dt.shuffled_epsilon, {"epsilon0": 1, "reports": 9, "delta": "0.1"})
 
 
+def graphs() -> Iterator[Right]:
+    """Graphs and their questions, for edges and for nodes."""
+    given: dict[str, Any] = {"edges": [(0, 1), (1, 2)], "nodes": 4, "unit": "edge"}
+    yield Right("Graph", dt.Graph, given)
+    yield Right("Graph(texts)", dt.Graph, {"edges": [("a", "b")], "nodes": ["a", "b"]})
+    by_edge, by_node = dt.Graph([(0, 1), (1, 2)], 4), dt.Graph([(0, 1), (1, 2)], 4, unit="node")
+    yield Right("Graph.edge_count", by_edge.edge_count, {"epsilon": 1})
+    yield Right("Graph.edge_count for nodes", by_node.edge_count, {"epsilon": 1, "most_degree": 2})
+    yield Right("Graph.density", by_edge.density, {"epsilon": 1})
+    yield Right("Graph.degree_histogram", by_edge.degree_histogram, {"epsilon": 1, "largest": 2})
+    yield Right("Graph.degree_sequence", by_edge.degree_sequence, {"epsilon": 1})
+    yield Right("Graph.edges_between", by_edge.edges_between, {"groups": dict.fromkeys(range(4), "a"), "epsilon": 1})
+    yield Right("Graph.triangles", by_edge.triangles, {"epsilon": 1, "margin_share": "1/4"})
+    yield Right("Graph.stars", by_edge.stars, {"k": 2, "epsilon": 1, "margin_share": "1/4"})
+    yield Right("Graph.cumulative_degrees", by_node.cumulative_degrees, {"epsilon": 1, "most_degree": 2, "side": "at least"})
+    yield Right("Graph.suggest_degree", by_node.suggest_degree, {"epsilon": 1, "largest": 4, "for_epsilon": 1})
+    bounds = {"most_triangles": 2, "most_nodes": 9, "most_edges": 9}
+    yield Right("Graph.bounded_triangles", by_node.bounded_triangles, {"epsilon": 1, **bounds})
+    told = by_edge.triangles(epsilon=1, margin_share="1/4")
+    for answer in (by_edge.edge_count(epsilon=1), told):
+        yield Right("GraphAnswer.margin", answer.margin, {"confidence": "0.9"})
+
+
 def losses() -> Iterator[Right]:
     yield Right("Pure", dt.Pure, {"epsilon": 1, "rho": "0.1"})
     yield Right("Approx", dt.Approx, {"epsilon": 1, "delta": "1e-6"})

@@ -23,6 +23,7 @@ EVERY = [
     *odd_calls.workloads(),
     *odd_calls.tradeoffs(),
     *odd_calls.streams(),
+    *odd_calls.graphs(),
     *odd_calls.traces(),
     *odd_calls.places(),
     *odd_calls.local(),
