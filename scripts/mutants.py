@@ -65,7 +65,7 @@ class Recorder:
         return report
 
 
-code = pytest.main(["-x", "-p", "no:xdist", *tests], plugins=[Recorder()])
+code = pytest.main(["-x", "-p", "no:xdist", "-p", "no:dither", *tests], plugins=[Recorder()])
 with open(out, "w") as file:
     json.dump(found | {"code": int(code)}, file)
 """

@@ -350,8 +350,8 @@ PLANNING = (
         "sum-bounds-swapped",
         "SUM is read with the lower bound in place of the upper",
         "planning/releases/sums.py",
-        "Term(place, 0, (q.low + q.step * q.steps) / q.steps), Term(place, 1, q.low / q.steps)",
-        "Term(place, 0, q.low / q.steps), Term(place, 1, (q.low + q.step * q.steps) / q.steps)",
+        "Term(place, first, (q.low + q.step * q.steps) / q.steps), Term(place, first + 1, q.low / q.steps)",
+        "Term(place, first, q.low / q.steps), Term(place, first + 1, (q.low + q.step * q.steps) / q.steps)",
         "tests/planning/test_finish.py::test_a_sum_is_read_from_its_lower_to_its_upper_bound",
     ),
     Mutant(
@@ -674,13 +674,13 @@ SESSION = (
         "show-before-commit",
         "the answer is shown before it is on the disk",
         "session.py",
-        "                paid = self._paid(program, attempt, compute)\n                return show(paid)\n",
+        "                paid = self._paid(program, attempt, compute, commit)\n                return show(paid)\n",
         "                shown: list[Shown] = []\n\n"
         "                def early() -> Sequence[Noisy]:\n"
         "                    noisy = compute()\n"
         "                    shown.append(show(Paid(noisy, None, None, request, None)))  # type: ignore[arg-type]\n"
         "                    return noisy\n\n"
-        "                paid = self._paid(program, attempt, early)\n"
+        "                paid = self._paid(program, attempt, early, commit)\n"
         "                return shown[0] if shown else show(paid)\n",
         "tests/journey/test_program.py::test_an_answer_is_shown_after_it_is_kept",
     ),

@@ -12,6 +12,7 @@ with places for arguments. Python shows `epsilon="0.1"`, a shell `--epsilon 0.1`
     BudgetError      budget     3    the budget does not allow the question
     LedgerError      ledger     4    the ledger cannot be used
     NoLedgerError    no_ledger  4    there is no ledger
+    StreamMovedError moved      4    somebody else advanced the stream meanwhile
     ClosedError      closed     4    a failure closed the catalog
     EngineError      engine     4    the question could not be computed
 """

@@ -12,6 +12,7 @@ from dither.exact.laws.derived import Clamped, Finite, Given, Moved
 from dither.exact.laws.gaussian import Gaussian
 from dither.exact.laws.geometric import Cut, OneSided, TwoSided
 from dither.exact.laws.joint import Branching, Product
+from dither.exact.laws.mixture import Mixture
 
 EXAMPLES: tuple[Law, ...] = (
     TwoSided("1/1000"),
@@ -61,6 +62,7 @@ EXAMPLES: tuple[Law, ...] = (
     Given(TwoSided(3), -4),
     Given(Gaussian(9), 2),
     Given(Cut(3, 10), 7),
+    Mixture((Fraction(1, 3), Fraction(2, 3)), (TwoSided(2), Moved(TwoSided(2), 3))),
     Finite((lambda: balls.ball(Fraction(1, 3)), lambda: balls.ball(0), lambda: balls.ball(Fraction(2, 3)))),
 )
 

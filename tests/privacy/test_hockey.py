@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
@@ -18,6 +19,7 @@ from dither.exact.laws.coins import Coin
 from dither.exact.laws.derived import Clamped, Finite, Moved
 from dither.exact.laws.gaussian import Gaussian
 from dither.exact.laws.geometric import Cut, OneSided, TwoSided
+from dither.exact.laws.mixture import Mixture
 from dither.mechanisms import registry
 from dither.privacy.hockey import hockey_stick
 from dither.privacy.losses import Approx
@@ -155,3 +157,21 @@ def test_a_profile_falls_and_stays_below_the_stated_curve() -> None:
     assert found[2].worst <= Fraction("1e-5") < found[1].worst
     with pytest.raises(ArgumentError, match="epsilons"):
         dt.profile(noise, [(0, 1)], [])
+
+
+def test_mixtures_with_different_tails_are_gone_through() -> None:
+    """Sampled Gaussian noise: its members' tails differ, so there is no finite list of segments."""
+    gaussian = Gaussian(4)
+    moved = Moved(gaussian, 3)
+    mixed = Mixture((Fraction(3, 4), Fraction(1, 4)), (gaussian, moved))
+    for epsilon in (Fraction(0), Fraction(1, 5)):
+        found = [hockey_stick(mixed, gaussian, epsilon), hockey_stick(gaussian, mixed, epsilon)]
+        with balls.working(128):
+            for (x, y), each in zip(((mixed, gaussian), (gaussian, mixed)), found, strict=True):
+                exact = sum(max(float(x.pmf(k)) - math.exp(epsilon) * float(y.pmf(k)), 0.0) for k in range(-60, 61))
+                assert float(each.low) == pytest.approx(exact, rel=1e-9)
+                assert each.low <= each.high <= each.low + Fraction(1, 1 << 400)
+    with pytest.raises(ArgumentError, match="spread"):
+        hockey_stick(
+            Mixture((Fraction(1, 2), Fraction(1, 2)), (Gaussian(10**12), Moved(Gaussian(10**12), 1))), gaussian, Fraction(1)
+        )

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from dither.cli.app import app
 from dither.cli.output import Force, Outputs
 from dither.cli.screen import note, notes
-from dither.errors import ArgumentError, DitherError
+from dither.errors import ArgumentError, DitherError, Fix, Shell
 
 if TYPE_CHECKING:
     from dither.audit.report.report import Report
@@ -61,7 +61,9 @@ def _audit(
     from dither.audit.report import page
 
     if (target.endswith(".toml") and not synthetic) or (questions is not None and not synthetic):
-        fix = "add --synthetic: an audit never reads the rows of a catalog, it generates its own."
+        fix = Fix(
+            "add {synthetic}: an audit never reads the rows of a catalog, it generates its own.", synthetic=Shell("--synthetic")
+        )
         raise ArgumentError("A catalog is audited on generated tables.", fix=fix)
     files = Outputs(force)
     _check_page(report, files)

@@ -32,6 +32,8 @@ _TEXT = re.compile(
 class StreamMovedError(LedgerError):
     """Somebody else opened or advanced the stream meanwhile. Nothing was read or charged."""
 
+    code = "moved"
+
 
 class Position(NamedTuple):
     """Where a stream is."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -55,9 +56,9 @@ class Randomiser(ABC):
     def count(self, reports: Bytes) -> Integers:
         """Returns counts of valid reports; counts of several batches add up."""
 
-    @abstractmethod
     def supports(self, counts: Integers, values: Integers) -> Floats:
         """Returns, for each value, how many reports speak for it."""
+        return counts[values].astype(np.float64)
 
     @abstractmethod
     def chances(self) -> tuple[float, float]:
@@ -115,9 +116,6 @@ class Response(Randomiser):
     def count(self, reports: Bytes) -> Integers:
         return np.bincount(_whole(reports), minlength=self.size).astype(np.int64)
 
-    def supports(self, counts: Integers, values: Integers) -> Floats:
-        return counts[values].astype(np.float64)
-
     def chances(self) -> tuple[float, float]:
         return self.keep / WHOLE, (1 - self.keep / WHOLE) / (self.size - 1)
 
@@ -140,8 +138,7 @@ class Unary(Randomiser):
         object.__setattr__(self, "width", -(-self.size // 8))
 
     def encode(self, values: Integers) -> Bytes:
-        parts = [self._encode(values[first : first + _ROWS]) for first in range(0, len(values), _ROWS)]
-        return np.concatenate(parts) if parts else np.empty((0, self.width), dtype=np.uint8)
+        return _in_parts(self._encode, values)
 
     def _encode(self, values: Integers) -> Bytes:
         bits = many_flips(len(values), self.size, self.other)
@@ -153,9 +150,6 @@ class Unary(Randomiser):
 
     def count(self, reports: Bytes) -> Integers:
         return _column_sums(reports, self.size)
-
-    def supports(self, counts: Integers, values: Integers) -> Floats:
-        return counts[values].astype(np.float64)
 
     def chances(self) -> tuple[float, float]:
         return 0.5, self.other / WHOLE
@@ -182,8 +176,7 @@ class Subset(Randomiser):
         object.__setattr__(self, "width", -(-self.size // 8))
 
     def encode(self, values: Integers) -> Bytes:
-        parts = [self._encode(values[first : first + _ROWS]) for first in range(0, len(values), _ROWS)]
-        return np.concatenate(parts) if parts else np.empty((0, self.width), dtype=np.uint8)
+        return _in_parts(self._encode, values)
 
     def _encode(self, values: Integers) -> Bytes:
         rows = np.arange(len(values))
@@ -199,9 +192,6 @@ class Subset(Randomiser):
 
     def count(self, reports: Bytes) -> Integers:
         return _column_sums(reports, self.size)
-
-    def supports(self, counts: Integers, values: Integers) -> Floats:
-        return counts[values].astype(np.float64)
 
     def chances(self) -> tuple[float, float]:
         p = self.keep / WHOLE
@@ -323,6 +313,11 @@ def _functions() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     x ^= x >> np.uint64(31)
     return x[:POOL], x[POOL:]
+
+
+def _in_parts(encode: Callable[[Integers], Bytes], values: Integers) -> Bytes:
+    """Encodes reports of many bytes some at a time."""
+    return np.concatenate([encode(values[first : first + _ROWS]) for first in range(0, max(len(values), 1), _ROWS)])
 
 
 _ONES = np.array([value.bit_count() for value in range(256)], dtype=np.int64)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix, Python
 from dither.exact import balls
 from dither.exact.laws.base import Integers
 from dither.exact.numbers import Number, items, one_of, parse_number, positive, rational, show, whole
@@ -66,7 +66,7 @@ class LocalSurvey:
         if chosen in ("unary", "subset") and len(listed) > _MOST_BITS:
             raise ArgumentError(
                 f"A report of kind {chosen} has a bit for each value, and there are {len(listed)}.",
-                fix='use kind="hashing" or "hadamard".',
+                fix=Fix("use {kind}, or hadamard.", kind="hashing"),
             )
         return cls(_name(name), chosen, price, values=listed)
 
@@ -204,7 +204,10 @@ def _values(values: Sequence[str | int] | int) -> tuple[str | int, ...]:
     if isinstance(values, (int, np.integer)) and not isinstance(values, bool):
         count = whole(values, "values", least=2)
         if count > _MOST:
-            raise ArgumentError("values must be at most 2^20.", fix="look for the frequent ones: dt.HeavyHitters.")
+            raise ArgumentError(
+                "values must be at most 2^20.",
+                fix=Fix("look for the frequent ones, with {call}.", call=Python("dt.HeavyHitters")),
+            )
         return tuple(range(count))
     listed: list[Any] = items(values, "values", fix=fix)  # type: ignore[arg-type]
     plain = all(isinstance(each, (str, int)) and not isinstance(each, bool) for each in listed)

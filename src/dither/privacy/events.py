@@ -20,7 +20,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from dither.errors import ArgumentError, PriceError
+from dither.errors import ArgumentError, Fix, PriceError, Python
 from dither.exact.balls import above, ball
 from dither.exact.numbers import Number, between, items, not_negative, positive, whole
 from dither.privacy.losses import ZCDP, Curve, Loss, total
@@ -29,7 +29,9 @@ from dither.privacy.parts import DiscreteLaplace, Gaussian, KaryResponse, Laplac
 __all__ = ["from_dp_accounting", "from_opacus"]
 
 _MOST_DEPTH = 64
-_FIX = "state its loss yourself, such as dt.Pure(0.1) or dt.ZCDP(0.1), and add it."
+_FIX = Fix(
+    "state its loss yourself, such as {pure} or {rho}, and add it.", pure=Python("dt.Pure(0.1)"), rho=Python("dt.ZCDP(0.1)")
+)
 
 
 def from_opacus(noise_multiplier: Any, sample_rate: Number | None = None, steps: int = 1) -> Curve:

@@ -10,6 +10,8 @@ meets it meets the first, and not the other way round (docs/textbook.md has an e
 On each segment (segments.py) the log ratio is a polynomial of degree at most two, so E is a few stretches of outputs. Their
 ends are found by bisection with exact or certified comparisons, and their probabilities come from the laws' distribution
 functions: no window, no sampling, and the time does not grow with the scale of the noise.
+A mixture whose members have different tails has no finite list of segments. Its outputs are gone through one by one over a
+window, and all mass beyond it counts towards `high`.
 A comparison that 8192 bits do not decide is a tie: P = e^epsilon Q up to a factor of 1 + 2^-8000, which `high` covers.
 """
 
@@ -22,6 +24,7 @@ from fractions import Fraction
 
 from flint import arb
 
+from dither.errors import ArgumentError
 from dither.exact import balls
 from dither.exact.laws.base import Law, search
 from dither.privacy.segments import Segment, segments
@@ -29,6 +32,8 @@ from dither.privacy.segments import Segment, segments
 _PRECISIONS = (128, 512, 2048, 8192)
 _BITS = 512
 _TIES = Fraction(1, 1 << 4096)
+_BEYOND = arb(2) ** -420
+_WIDEST = 1 << 16
 
 Stretch = tuple[int | None, int | None]
 
@@ -60,8 +65,12 @@ def hockey_stick(x: Law, y: Law, epsilon: Fraction) -> HockeyStick:
     >>> float(hockey_stick(Coin(1), Coin("1/2"), Fraction(0)).high)
     0.5
     """
+    try:
+        cut = list(segments(x, y))
+    except ArgumentError:  # mixtures with different tails
+        return _over_window(x, y, epsilon)
     seen = other = unsure = arb(0)
-    for segment in segments(x, y):
+    for segment in cut:
         event = _Event(segment, epsilon)
         stretches = list(event.stretches())
         with balls.working(_BITS):
@@ -88,6 +97,37 @@ def mass(law: Law, first: int | None, last: int | None) -> arb:
         return law.more_than(first - 1)
     ways = law.at_most(last) - law.at_most(first - 1), law.more_than(first - 1) - law.more_than(last)
     return min(ways, key=lambda way: float(way.rad()))
+
+
+def _over_window(x: Law, y: Law, epsilon: Fraction) -> HockeyStick:
+    """Bounds delta by going through the outputs of x that have nearly all of its mass."""
+    with balls.working(_BITS):
+        (first, last), factor, zero = _window(x), balls.exp(epsilon), arb(0)
+        both = [(x.pmf(k), y.pmf(k)) for k in range(first, last + 1)]
+        over = sum(((p - factor * q).max(zero) for p, q in both), zero)
+        event = [(p, q) for p, q in both if p > factor * q]
+        seen, other = sum((p for p, _ in event), zero), sum((q for _, q in event), zero)
+        beyond = x.at_most(first - 1) + x.more_than(last)
+        unsure = sum((p for p, q in both if not (p > factor * q or p <= factor * q)), zero)
+        return HockeyStick(
+            max(balls.lower(seen - factor * other), Fraction(0)),
+            min(balls.upper(over + beyond), Fraction(1)),
+            max(balls.lower(seen), Fraction(0)),
+            balls.upper(other),
+            min(balls.upper(seen + unsure + beyond), Fraction(1)),
+        )
+
+
+def _window(law: Law) -> tuple[int, int]:
+    """Returns a range of outputs with all but a tiny share of the mass."""
+    first, last = law.span()
+    low = search(lambda k: not law.at_most(k) < _BEYOND, None, None) if first is None else first
+    high = search(lambda k: bool(law.more_than(k) < _BEYOND), None, None) if last is None else last
+    if high - low > _WIDEST:
+        raise ArgumentError(
+            f"This mixture is spread over more than {_WIDEST} outputs, and its tails differ.", fix="verify it with less noise."
+        )
+    return low, high
 
 
 class _Event:

@@ -233,7 +233,7 @@ def _check_shape(question: Resolved) -> Aggregate:
         raise QueryError(
             f"A stream adds up COUNT or SUM, and this is {aggregate.function.upper()}.",
             span=aggregate.span,
-            fix="ask for COUNT(*) or SUM(x). For people per step, ask COUNT(*) with max_rows=1.",
+            fix=Fix("ask for COUNT(*) or SUM(x). For people per step, ask COUNT(*) with {max_rows}.", max_rows=1),
         )
     _check_appending(query.source)
     return aggregate
