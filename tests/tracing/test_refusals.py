@@ -38,6 +38,9 @@ ATTEMPTS: dict[str, Callable[[Any], Any]] = {
     "array": np.asarray,
     "array of one": lambda x: np.array(x[0]),
     "numpy mean": np.mean,
+    "numpy sum": np.sum,
+    "numpy stack": lambda x: np.stack([x, x]),
+    "a method that there is not": lambda x: x.mean(),
     "repeat": lambda x: "a" * x[0],
     "pickle": pickle.dumps,
     "divide by": lambda x: 1 / x[0],
@@ -179,3 +182,11 @@ def test_a_row_is_multiplied_by_its_own_numbers_only() -> None:
         dt.trace(lambda table: table * table[:, 0].cumsum(), dt.records([[1], [2]], 0, 2))
     with pytest.raises(dt.DitherError, match="numbers that other records move"):
         dt.trace(lambda table: table * table[:, 0][[1, 0]], dt.records([[1], [2]], 0, 2))
+
+
+def test_what_private_values_lack_is_refused_with_what_they_have() -> None:
+    values = dt.records([1, 2, 0], 0, 2)
+    for attempt in (lambda x: x.mean(), np.mean, np.sum):
+        with pytest.raises(dt.DitherError, match=r"a mean is x\.sum\(\) / len\(x\)"):
+            dt.trace(attempt, values)
+    assert dt.trace(lambda x: hasattr(x, "mean"), values).result is False

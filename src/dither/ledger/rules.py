@@ -108,7 +108,7 @@ def check_least_price(terms: Terms, caps: Caps, charge: Charge) -> None:
     if charge.epsilon < terms.least_epsilon:
         least = show_about(terms.least_epsilon, up=True)
         raise BudgetError(
-            f"One question costs at least ε = {least} in this catalog, and {cost(charge, caps)}.",
+            f"One question costs at least ε = {least} in this catalog, and it costs ε = {show_about(charge.epsilon, up=True)}.",
             fix=f"spend ε = {least} or more.",
         )
     if charge.rho is not None and charge.rho * MOST_QUESTIONS < caps.rho_max:

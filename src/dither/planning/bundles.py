@@ -44,9 +44,10 @@ from dither.planning.plan import Plan
 from dither.planning.price import Price, choose, gaussian_together, shares
 from dither.planning.program import Batch
 from dither.planning.records import Forms, encode
-from dither.planning.releases.base import Noise, Release, either
+from dither.planning.releases.base import Noise, Release
+from dither.planning.releases.keys import with_others
 from dither.privacy.losses import Approx, Loss, Pure
-from dither.query.nodes import Call, Literal, Named
+from dither.query.nodes import Named
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Sums
 from dither.workloads.combined import COARSE, best_shares, combine, variance, versions
@@ -320,9 +321,7 @@ def _with_others(plan: Plan, texts: Sequence[str], others: set[str]) -> Plan:
         return plan
     keys, known = [], []
     for text, key, values in zip(texts, plan.work.keys, plan.work.known or (), strict=True):
-        listed = either([Call("eq", (key.expression, Literal(value))) for value in values])
-        among = Named(key.name, Call("case", (listed, key.expression, Literal(None))))
-        keys.append(among if text in others else key)
+        keys.append(Named(key.name, with_others(key.expression, values)) if text in others else key)
         known.append((*values, None) if text in others else values)
     work = replace(plan.work, keys=tuple(keys), known=tuple(known))
     return replace(plan, work=work, bounding=replace(plan.bounding, groups=math.prod(map(len, known))))

@@ -53,7 +53,7 @@ class Terms:
         largest: int,
     ) -> Terms:
         if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
-            raise ArgumentError("A running sum needs a price.", fix="give epsilon, or epsilon with delta, or rho.")
+            raise ArgumentError("A running sum needs one price.", fix="give epsilon, or epsilon with delta, or rho.")
         made = cls(
             None if horizon is None else _at_most(horizon, "horizon", LONGEST),
             None if epsilon is None else positive(epsilon, "epsilon"),

@@ -55,6 +55,13 @@ _COMPARE = Fix(
 )
 
 
+_METHODS = "use their own methods, such as x.sum(); a mean is x.sum() / len(x). docs/traced-programs.md lists them."
+
+
+class MissingError(DitherError, AttributeError):
+    """A private value has no such attribute; `hasattr` is false."""
+
+
 class Secret:
     """A value that cannot be looked at."""
 
@@ -84,6 +91,15 @@ class Secret:
 
     def __array__(self, *args: Any, **options: Any) -> NoReturn:
         raise refused("A private value cannot become a numpy array.", _BRANCH)
+
+    def __array_function__(self, function: Any, *args: Any) -> NoReturn:
+        name = getattr(function, "__name__", "a function")
+        raise refused(f"numpy's {name} does not take private values.", _METHODS)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise MissingError(f"Private values have no {name}.", where=str(place()), fix=_METHODS)
 
     def _compare(self, other: object) -> NoReturn:
         raise refused("A private value cannot be compared.", _COMPARE)

@@ -23,7 +23,7 @@ class Price:
     @classmethod
     def of(cls, epsilon: Number | None, delta: Number | None, rho: Number | None) -> Price:
         if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
-            raise ArgumentError("A workload needs a price.", fix="give epsilon, or epsilon with delta, or rho.")
+            raise ArgumentError("A workload needs one price.", fix="give epsilon, or epsilon with delta, or rho.")
         return cls(
             None if epsilon is None else between(epsilon, "epsilon", LEAST, MOST),
             None if delta is None else between(delta, "delta", 0, 1, open_low=True, open_high=True),

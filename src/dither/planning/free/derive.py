@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.catalog.values import Catalog
+from dither.catalog.values import Catalog, Key
 from dither.planning.bounds import bounded, cap_of
 from dither.planning.free.groups import Asked, Slots, in_one_group, serving
 from dither.planning.free.numbers import Function, Reader, solve, weighted
 from dither.planning.free.readings import MergedLinear, MergedRatio, noises_of, renumbered, within
-from dither.planning.free.stored import Rows, StoredPart, StoredRelease, StoredSums, sums
+from dither.planning.free.stored import Rows, StoredPart, StoredRelease, StoredSums, same_text, sums
 from dither.planning.left_out import Cuts
 from dither.planning.outputs import Noisy, Table, margins, outputs, predicted_margins
 from dither.planning.plan import Plan, bounding_of, clipped_inside, measured, schema
@@ -38,7 +38,7 @@ from dither.planning.program import Batch
 from dither.planning.records import Forms, decode_noisy, encode
 from dither.planning.releases.base import Collection, Linear, Noise, Reading, Term
 from dither.planning.releases.count import Combined, People
-from dither.planning.releases.keys import combinations, dependent, public_keys
+from dither.planning.releases.keys import combinations, dependent, public_keys, with_others
 from dither.planning.releases.sums import GeometricMean, Ratio
 from dither.planning.sensitivity import Bounding
 from dither.planning.terms import Terms
@@ -348,11 +348,21 @@ def _open_keys(want: Wanted, part: StoredPart) -> Iterator[str]:
         if not columns(key) <= set(free):
             yield want.shown(key)
             continue
+        if _holds_others(key, known):
+            continue
         own = facts(key, free)
         boolean = own.kind == "bool" and isinstance(key, Column)
         missing = own.nullable and None not in known
         if missing or (own.values is None and not boolean):
             yield want.shown(key) + (" (NULL too)" if missing else "")
+
+
+def _holds_others(key: Expression, known: Sequence[Key]) -> bool:
+    """Whether rows with other values than declared have a group too, that of NULL: in lists that are put together."""
+    if None not in known or not isinstance(key, Call) or key.name != "case" or len(key.arguments) != 3:
+        return False
+    listed = [value for value in known if value is not None]
+    return same_text(with_others(key.arguments[1], listed)) == same_text(key)
 
 
 def _cut(want: Wanted, part: StoredPart) -> str:

@@ -17,7 +17,7 @@ What is added up is what was bounded then: a unit in several earlier groups coun
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dither.catalog.values import Key
@@ -60,7 +60,8 @@ def serving(asked: Asked, part: StoredPart) -> Slots | None:
     if not set(part.rows.conditions) <= set(asked.rows.conditions) or not _holds_all(asked, part):
         return None
     picking = [each for text, each in asked.rows.conditions.items() if text not in part.rows.conditions]
-    computed = [_follows(each, part, asked.scope) for each in (*asked.keys, *picking)]
+    computed = [_follows(each, part, asked.scope) for each in asked.keys]
+    computed += [_follows(each, part, asked.scope, condition=True) for each in picking]
     following = [each for each in computed if each is not None]
     if len(following) < len(computed):
         return None
@@ -128,14 +129,15 @@ def in_one_group(asked: Asked, part: StoredPart) -> bool:
     return not asked.can_cut or all(columns(key) <= asked.per_unit for key in part.finest)
 
 
-def _follows(wanted: Expression, part: StoredPart, scope: Mapping[str, Facts]) -> Follows | None:
-    """Returns how an expression is computed from the earlier keys; None if it does not follow from them."""
+def _follows(wanted: Expression, part: StoredPart, scope: Mapping[str, Facts], *, condition: bool = False) -> Follows | None:
+    """Returns how an expression is computed from the earlier keys; None if it does not follow from them. Of a condition it
+    only matters whether it is true."""
     if not all(columns(key) <= set(scope) for key in part.keys):
         return None
     names = {same_text(key): f"#{place}" for place, key in enumerate(part.keys)}
     over = _over_keys(wanted, names)
     if over is None:
-        return _by_columns(wanted, part, scope)
+        return _by_columns(wanted, part, scope, condition=condition)
     facts = {f"#{place}": known(key, scope) for place, key in enumerate(part.keys)}
     compute = evaluator(typed(over, facts))
     return lambda group: as_key(compute({name: _as_written(each, group[i]) for i, (name, each) in enumerate(facts.items())}))
@@ -157,7 +159,7 @@ def _over_keys(wanted: Expression, names: Mapping[str, str]) -> Expression | Non
     return Call(wanted.name, found) if len(found) == len(parts) else None
 
 
-def _by_columns(wanted: Expression, part: StoredPart, scope: Mapping[str, Facts]) -> Follows | None:
+def _by_columns(wanted: Expression, part: StoredPart, scope: Mapping[str, Facts], *, condition: bool) -> Follows | None:
     """Computes an expression beside the keys that share its columns, on values that represent these columns. Values are not
     clipped: engines do not clip keys, and a row whose key is not declared is in no group."""
     read = columns(wanted)
@@ -166,16 +168,26 @@ def _by_columns(wanted: Expression, part: StoredPart, scope: Mapping[str, Facts]
     every = read.union(*map(columns, beside))
     if not beside or not read or not every <= set(scope):
         return None
-    chosen = representatives(Call("and", (wanted, *beside)), scope)
-    if chosen is None:
-        return None
-    compute = [evaluator(typed(each, scope)) for each in (wanted, *beside)]
     found: dict[tuple[object, ...], object] = {}
-    for row in itertools.product(*chosen.values()):
-        values = dict(zip(chosen, row, strict=True))
-        value, *made = (as_key(each(values)) for each in compute)
-        if not all(each in own for each, own in zip(made, declared, strict=True)):
-            continue  # in no group
-        if found.setdefault(tuple(made), value) != value or type(found[tuple(made)]) is not type(value):
+    for known_facts in (scope, _opened(scope, every, beside)):
+        chosen = representatives(Call("and", (wanted, *beside)), known_facts)
+        if chosen is None:
             return None
+        compute = [evaluator(typed(each, known_facts)) for each in (wanted, *beside)]
+        for row in itertools.product(*chosen.values()):
+            values = dict(zip(chosen, row, strict=True))
+            value, *made = (as_key(each(values)) for each in compute)
+            value = value is True if condition else value
+            if not all(each in own for each, own in zip(made, declared, strict=True)):
+                continue  # in no group
+            if found.setdefault(tuple(made), value) != value or type(found[tuple(made)]) is not type(value):
+                return None
     return lambda group: found.get(tuple(group[place] for place in places), _UNKNOWN)
+
+
+def _opened(scope: Mapping[str, Facts], read: Iterable[str], keys: Sequence[Expression]) -> Mapping[str, Facts]:
+    """Returns the facts without the declared values of columns whose other values may be in an earlier group: those that no
+    key is, such as the column of CASE WHEN region = 'north' THEN 'n' ELSE 'other' END."""
+    plain = {key.name for key in keys if isinstance(key, Column)}
+    listed = [name for name in read if scope[name].values is not None and not scope[name].clipped and name not in plain]
+    return {**scope, **{name: replace(scope[name], values=None) for name in listed if scope[name].kind != "bool"}}

@@ -12,8 +12,9 @@ import numpy as np
 from dither.catalog.values import Key
 from dither.errors import QueryError
 from dither.mechanisms import Threshold
+from dither.planning.releases.base import either
 from dither.query.functions.base import Facts
-from dither.query.nodes import Named
+from dither.query.nodes import Call, Expression, Literal, Named
 from dither.query.resolve.joint import Joint
 
 MOST_GROUPS = 100_000
@@ -64,6 +65,11 @@ def public_keys(keys: Sequence[Named], known: Sequence[Facts]) -> tuple[tuple[Ke
             fix="group by fewer or coarser keys, such as a BUCKET.",
         )
     return public
+
+
+def with_others(key: Expression, values: Sequence[Key]) -> Call:
+    """Returns the key with NULL for all values but these, so that rows with other values have a group."""
+    return Call("case", (either([Call("eq", (key, Literal(value))) for value in values]), key, Literal(None)))
 
 
 def dependent(keys: Sequence[Named], known: tuple[tuple[Key, ...], ...], joint: Sequence[Joint]) -> tuple[Together, ...]:

@@ -184,6 +184,8 @@ def _check_family(call: Call, function: Function, kinds: list[str]) -> None:
 def _cast(kinds: set[str]) -> str:
     if "date" in kinds or "timestamp" in kinds:
         return "write DATE 'yyyy-mm-dd' for a constant, or CAST(... AS DATE) around one of them."
+    if {"bool", "text"} <= kinds:
+        return "write TRUE or FALSE without quotes, or a condition, such as x = 'yes'."
     if "text" in kinds:
         return "write text in quotes and numbers without, or CAST one of them."
     return "CAST one of them."

@@ -88,8 +88,15 @@ def check_join(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, ca
             raise QueryError(
                 f"Every row is protected on its own, and this join could multiply rows: {names} {why}.",
                 span=span,
-                fix=way if keyed else f"join on the declared `key` of {names}, or declare one in the catalog.",
+                fix=way if keyed else _one_row(names),
             )
+
+
+def _one_row(names: str) -> str:
+    return (
+        f"join on the declared `key` of {names}, or declare one in the catalog. Where values repeat, keep one row of each: "
+        f"JOIN (SELECT x, MIN(y) AS y FROM {names} GROUP BY x) AS one."
+    )
 
 
 def _check_full(left: Shape, right: Shape, pairs: tuple[Pair, ...], span: Span) -> None:

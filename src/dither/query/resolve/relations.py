@@ -227,7 +227,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         raise QueryError(
             "This asks only about public tables, so there is nothing to protect.",
             span=first_table(query.source),
-            fix="read the public table directly.",
+            fix="read the public table directly; a list of its values is free: SELECT DISTINCT x, y FROM ...",
         )
     check_names([key.name for key in query.keys] + [each.name for each in query.aggregates])
     query, public = _with_lookups(_fitted(query, source), catalog)
