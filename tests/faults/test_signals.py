@@ -89,7 +89,7 @@ def test_a_signal_ends_the_question_and_tells_its_charge(
     child.send_signal(number)
     shown, told = child.communicate(timeout=60)
     entries = [each for each in history(crowd) if each["question"] == question]
-    if child.returncode == 0:  # it was faster
+    if child.returncode == 0 or shown:  # it was faster; the signal may still have met the interpreter at its end
         assert entries[0]["state"] == "answered"
         return
     assert child.returncode == code, told

@@ -36,7 +36,6 @@ from dither.privacy.neighbours import Replace
 from dither.query.nodes import Column, Frame, Query
 from dither.query.work import Measure, Sums
 from dither.workloads.blocks import Coefficients, Moves, Person
-from dither.workloads.choose import strategies
 from dither.workloads.factors import Floats, Integers
 from dither.workloads.strategy import Flat
 from dither.workloads.workload import Workload
@@ -48,6 +47,8 @@ _BETTER = 0.95  # times the error of added-up groups, or less
 @lru_cache(maxsize=32)
 def strategy(groups: int, gaussian: bool) -> Flat | None:
     """Returns the strategy for running sums of so many groups."""
+    from dither.workloads.choose import strategies  # loads SciPy, which other questions do not need
+
     return next((each for each in strategies(Workload.thresholds(groups), gaussian) if isinstance(each, Flat)), None)
 
 
