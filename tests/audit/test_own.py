@@ -133,10 +133,13 @@ PLANTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], Steps], str]] = {
 }
 
 
+SEEDS = {"a NaN kept": 8}  # about one pair in a thousand adds up a NaN, so not every 2000 pairs have one
+
+
 @cache
 def verdict_on(name: str) -> Verdict:
     with pytest.MonkeyPatch.context() as planted:
-        return replay(pairs=2000, seed=4, steps=PLANTED[name][0](planted))
+        return replay(pairs=2000, seed=SEEDS.get(name, 4), steps=PLANTED[name][0](planted))
 
 
 @pytest.mark.parametrize("name", PLANTED)

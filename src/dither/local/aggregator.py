@@ -68,7 +68,7 @@ class Aggregator:
 
     >>> survey = LocalSurvey.choice("smokes", ["no", "yes"], epsilon=1)
     >>> desk = Aggregator(survey)
-    >>> desk.add([survey.report("yes"), b"nonsense"])
+    >>> desk.add([survey.report("yes"), b"junk"])
     1
     >>> desk.reports, desk.refused
     (1, {'malformed': 1})

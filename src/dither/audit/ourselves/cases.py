@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any
 
@@ -221,7 +221,12 @@ def respell(question: Parts, setup: CatalogSetup, rng: random.Random) -> Parts:
     def other(found: re.Match[str]) -> str:
         return found[0] if found[1] else str(rng.choice([found[0].upper(), found[0].title(), found[0].swapcase(), found[0]]))
 
-    return Parts("", (), "", mutilated=pattern.sub(other, str(question)))
+    def spelled(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(spelled, value))
+        return pattern.sub(other, value) if isinstance(value, str) else value
+
+    return Parts(*(spelled(getattr(question, each.name)) for each in fields(question)))
 
 
 def any_question(harness: Harness, rng: random.Random) -> tuple[Parts, tuple[Any, Any]]:
