@@ -64,6 +64,41 @@ def test_running_counts_have_less_error_by_a_strategy(delta: str | int) -> None:
         assert max(answer.margins()["c"]) <= quote.margins()["c"]  # type: ignore[operator,type-var]
 
 
+MOVING = "SELECT g, SUM(COUNT(*)) OVER (ORDER BY g ROWS BETWEEN {} PRECEDING AND {}) AS c FROM t GROUP BY g"
+
+
+@pytest.mark.parametrize(("before", "after"), [("24", "CURRENT ROW"), ("12", "12 FOLLOWING"), ("20", "2 FOLLOWING")])
+@pytest.mark.parametrize("delta", [0, "1e-2"])
+def test_moving_counts_have_less_error_by_a_strategy_where_windows_are_wide(before: str, after: str, delta: str | int) -> None:
+    plan = planned(MOVING.format(before, after), delta)
+    (noise,) = plan.noises
+    assert isinstance(noise, Correlated)
+    assert noise.sums < 0.9 * noise.plain
+    assert "moving sums" in noise.of.words
+    assert not isinstance(planned(MOVING.format(2, "CURRENT ROW"), delta).noises[0], Correlated)
+
+
+def test_moving_counts_are_right() -> None:
+    groups = np.bincount(VALUES, minlength=CELLS)
+    for before, after, first, last in (("24", "CURRENT ROW", -24, 0), ("12", "12 FOLLOWING", -12, 12)):
+        with opened() as survey:
+            answer = survey.ask(MOVING.format(before, after), epsilon=50, left_out=False)
+        truth = [int(groups[max(0, place + first) : place + last + 1].sum()) for place in range(CELLS)]
+        wide = np.array(answer.margins("0.999999999999")["c"])
+        assert (np.abs(np.array(answer["c"]) - truth) <= wide).all()
+        assert (wide < 10).all()
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_bounds_of_moving_counts_hold_for_every_person(gaussian: bool) -> None:
+    found = strategy(6, gaussian, ((-3, 1),))
+    assert found is not None
+    stated = Running(Rows(2), found.matrix, found.name, ((-3, 1),)).moves(Bounding(2, 2, 6, AddRemove()))
+    total, squares = worst(found.matrix, 2, 2, False)
+    assert total <= stated.total
+    assert squares <= stated.squares
+
+
 def test_other_questions_keep_their_noise() -> None:
     assert [isinstance(planned(each).noises[0], Correlated) for each in [*SAME, *OTHERS]] == [True] * 2 + [False] * 5
 

@@ -1,10 +1,11 @@
-"""Running counts over groups in order: measured by a strategy, because added-up noisy groups have too much noise.
+"""Running and moving counts over groups in order: measured by a strategy, because added-up noisy groups have too much noise.
 
     x exact groups, in order ─▶ A x, whole numbers ─▶ noise ─▶ least squares ─▶ groups whose running sums have the least error
 
-`SUM(COUNT(*)) OVER (ORDER BY key)` of n groups adds up to n noises. A is the strategy of workloads/ for thresholds: a public
-matrix of whole numbers, found without data. Its numbers get the noise, and the groups are computed from them: that is
-post-processing, and so is rounding. Running sums are rounded to whole numbers, and groups are their differences.
+`SUM(COUNT(*)) OVER (ORDER BY key)` of n groups adds up to n noises. A is the strategy of workloads/ for thresholds, or for the
+windows of a frame (`ROWS BETWEEN 29 PRECEDING AND CURRENT ROW`): a public matrix of whole numbers, found without data. Its
+numbers get the noise, and the groups are computed from them: that is post-processing, and so is rounding. Running sums are
+rounded to whole numbers, and groups are their differences.
 
 Persons. A unit has at most L groups of m rows' worth. Columns of A are not orthogonal, so it moves the numbers by up to
 L m (largest column sum) in all, and their squares by what workloads/blocks.py proves: up to (L m)^2 S. A unit may also be in no
@@ -40,25 +41,40 @@ from dither.workloads.factors import Floats, Integers
 from dither.workloads.strategy import Flat
 from dither.workloads.workload import Workload
 
+Frames = tuple[tuple[int | None, int | None], ...]  # how many groups from the current one a window begins and ends
+RUNNING: Frames = ((None, 0),)
 FEWEST, MOST = 4, 256  # groups
 _BETTER = 0.95  # times the error of added-up groups, or less
 
 
 @lru_cache(maxsize=32)
-def strategy(groups: int, gaussian: bool) -> Flat | None:
-    """Returns the strategy for running sums of so many groups."""
+def strategy(groups: int, gaussian: bool, frames: Frames = RUNNING) -> Flat | None:
+    """Returns the strategy for running sums of so many groups, or for sums over frames."""
     from dither.workloads.choose import strategies  # loads SciPy, which other questions do not need
 
-    return next((each for each in strategies(Workload.thresholds(groups), gaussian) if isinstance(each, Flat)), None)
+    asked = Workload.thresholds(groups) if frames == RUNNING else Workload.matrix(windows(groups, frames).tolist())
+    return next((each for each in strategies(asked, gaussian) if isinstance(each, Flat)), None)
+
+
+def windows(groups: int, frames: Frames) -> Integers:
+    """Returns a row for each sum that is asked for: 1 for the groups that it adds up. Sums of no group are left out."""
+    places = np.arange(groups)
+    rows = [
+        (places >= (0 if start is None else place + start)) & (places <= (groups if end is None else place + end))
+        for start, end in frames
+        for place in range(groups)
+    ]
+    return np.array([row for row in rows if row.any()], dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Running(Release):
-    """A count whose running sums over groups are asked for. `matrix`: the strategy, a row for each number that is measured."""
+    """A count whose sums over `frames` of groups are asked for. `matrix`: the strategy, a row for each number measured."""
 
     of: Release
     matrix: Integers = field(repr=False, compare=False, hash=False)
     name: str
+    frames: Frames = RUNNING
 
     @property
     def measure(self) -> Measure:
@@ -70,7 +86,8 @@ class Running(Release):
 
     @property
     def words(self) -> str:
-        return f"running sums of {self.of.words} over {self.matrix.shape[1]} groups"
+        kind = "running" if self.frames == RUNNING else "moving"
+        return f"{kind} sums of {self.of.words} over {self.matrix.shape[1]} groups"
 
     @property
     def empty_value(self) -> Any:
@@ -118,6 +135,11 @@ class Running(Release):
         return np.asarray(np.linalg.solve(real.T @ real, real.T))
 
     @cached_property
+    def sums(self) -> Floats:
+        """The sums that are asked for, a row each."""
+        return windows(self.matrix.shape[1], self.frames).astype(float)
+
+    @cached_property
     def covariance(self) -> Floats:
         """The covariance of the groups, for noise of variance 1."""
         return np.asarray(self.solver @ self.solver.T)
@@ -152,11 +174,8 @@ class Correlated(Noise):
         return self._reach(confidence) * math.sqrt(max(spread, 0.0)) + float(np.abs(np.diff([*weights, 0.0])).sum()) / 2
 
     def running(self, confidence: Number) -> float | None:
-        """Returns how far any running sum is off."""
-        groups = len(self.of.covariance)
-        return float(
-            max(math.floor(self.weighted((np.arange(groups) <= place).astype(float), confidence)) for place in range(groups))
-        )
+        """Returns how far any sum that is asked for is off."""
+        return float(max(math.floor(self.weighted(row, confidence)) for row in self.of.sums))
 
     def _reach(self, confidence: Number) -> float:
         """Returns the margin in standard deviations: of a sum of geometric noises, the wider of a normal and a Laplace law."""
@@ -166,8 +185,8 @@ class Correlated(Noise):
 
     @property
     def sums(self) -> float:
-        """The mean variance of running sums."""
-        whole = np.cumsum(np.cumsum(self.of.covariance, axis=0), axis=1).diagonal()
+        """The mean variance of the sums that are asked for."""
+        whole = np.einsum("ij,jk,ik->i", self.of.sums, self.of.covariance, self.of.sums)
         return self.mechanism.noise_variance * float(whole.mean())
 
     def running_words(self, confidence: Fraction) -> tuple[str, ...]:
@@ -178,43 +197,54 @@ class Correlated(Noise):
         return (f"± {show_rounded(self.running(confidence) or 0.0)} or less; {strategy}: {worth}",)
 
 
-def asks_for_running_sums(query: Query) -> bool:
-    """Whether all noisy numbers that are shown are running sums of one count over all groups, in the order of the key."""
+def asked_frames(query: Query) -> Frames:
+    """Returns the frames, if all noisy numbers that are shown are sums of one count over frames of all groups, in the order of
+    the key; none otherwise."""
     if len(query.above) != 1 or len(query.keys) != 1 or query.having or query.limit is not None or query.offset:
-        return False
+        return ()
     (outer,), key, names = query.above, query.keys[0].name, {each.name: each.expression for each in query.outputs}
     keys = {name for name, each in names.items() if each == Column(key)}
     counts = {name for name, each in names.items() if isinstance(each, Column) and each.name != key}
     if outer.where or outer.folds is not None or outer.having or outer.lookups or len(query.aggregates) != 1:
-        return False
-    running = {
-        each.name
+        return ()
+    found = {
+        each.name: _ends(each.frame)
         for each in outer.windows
         if (each.function, each.where, each.partition) == ("sum", None, ())
-        and each.frame in (None, Frame(None, 0), Frame(None, 0, "groups"), Frame(None, 0, "range"))
+        and _ends(each.frame) is not None
         and each.arguments[:1] in [(Column(name),) for name in counts]
         and [(order.expression, order.descending, order.nulls_first) for order in each.order]
         in [[(Column(name), False, False)] for name in keys]
     }
     shown = [each.expression for each in outer.outputs]
-    plain = all(isinstance(each, Column) and each.name in running | keys for each in shown)
-    return plain and len(running) == len(outer.windows) > 0
+    plain = all(isinstance(each, Column) and each.name in found.keys() | keys for each in shown)
+    whole = plain and len(found) == len(outer.windows) > 0
+    return tuple(sorted({each for each in found.values() if each is not None}, key=str)) if whole else ()
+
+
+def _ends(frame: Frame | None) -> tuple[int | None, int | None] | None:
+    """Returns where a frame begins and ends, in groups; None if that depends on values, or if it is all groups."""
+    if frame is None or frame in (Frame(None, 0, "groups"), Frame(None, 0, "range")):
+        return None, 0
+    counted = frame.kind in ("rows", "groups") and frame.first is None and frame.last is None
+    return (frame.start, frame.end) if counted and (frame.start, frame.end) != (None, None) else None
 
 
 def running(query: Query, groups: int, releases: Sequence[Release], gaussian: bool) -> Running | None:
     """Returns the release that is best for running sums of a count, if these are what is asked for."""
-    if not FEWEST <= groups <= MOST or len(releases) != 1 or not asks_for_running_sums(query):
+    frames = asked_frames(query) if FEWEST <= groups <= MOST and len(releases) == 1 else ()
+    if not frames or not len(windows(groups, frames)):
         return None
-    only, found = releases[0], strategy(groups, gaussian)
+    only, found = releases[0], strategy(groups, gaussian, frames)
     simple = isinstance(only.measure, Sums) and type(only).pure is Release.pure and not only.signed and only.cells == 1
     if found is None or not simple or not fits(only.row * int(np.abs(found.matrix).max())):
         return None
-    return Running(only, found.matrix, found.name)
+    return Running(only, found.matrix, found.name, frames)
 
 
 def compared(noise: Noise, plain: Noise) -> Correlated | None:
     """Returns the noise of a strategy, with what it is compared to; None if added-up noisy groups are about as good."""
     if not isinstance(noise, Correlated):
         return None
-    found = replace(noise, plain=plain.variance * (noise.of.matrix.shape[1] + 1) / 2)
+    found = replace(noise, plain=plain.variance * float(noise.of.sums.sum(axis=1).mean()))
     return found if found.sums <= found.plain * _BETTER**2 else None
