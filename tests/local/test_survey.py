@@ -221,6 +221,13 @@ def test_frequent_values_of_a_large_domain_are_found() -> None:
     assert words.loss() == dt.Pure(4)
 
 
+def test_a_level_without_reports_finds_nothing() -> None:
+    words = dt.HeavyHitters("word", bits=12, epsilon=1)
+    by_level = {level: [each for each in [words.report(5) for _ in range(200)] if each[0] == level] for level in (0, 1)}
+    for reports in ([], by_level[0], by_level[1]):
+        assert words.find(reports) == []
+
+
 def test_a_simulated_survey(tmp_path: Path) -> None:
     found = simulate(dt.LocalSurvey.choice("x", 8, epsilon=1), 20_000)
     local, central = found.errors()

@@ -102,6 +102,8 @@ class HeavyHitters:
         for place, bits in enumerate(self.levels):
             below = bits - (self.levels[place - 1] if place else 0)
             candidates = ((found[:, None] << below) + np.arange(1 << below)).ravel()
+            if not len(candidates):
+                return []
             shares, margins, limit = _estimates(desks[place], candidates, sure)
             order = [each for each in np.argsort(-shares)[: 4 * kept] if shares[each] > limit]
             found, shares, margins = candidates[order], shares[order], margins[order]
