@@ -7,6 +7,7 @@ with places for arguments. Python shows `epsilon="0.1"`, a shell `--epsilon 0.1`
     DitherError      usage      2    any other wrong usage
     ArgumentError    argument   2    an argument breaks its rule
     PriceError       price      1    a loss has no such price
+    MissingError     missing    2    a private value of a trace has no such attribute
     QueryError       query      1    the question is not answered
     CatalogError     catalog    1    the catalog has problems
     BudgetError      budget     3    the budget does not allow the question

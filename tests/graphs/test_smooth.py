@@ -14,8 +14,8 @@ import pytest
 import dither as dt
 from distribution.allowance import share
 from dither.exact import balls
-from dither.exact.laws.quartic import Quartic
-from dither.exact.laws.quartic import at_most as below
+from dither.exact.samplers.quartic import Quartic
+from dither.exact.samplers.quartic import at_most as below
 from dither.graphs import shape, smooth
 from dither.graphs.reading import Content
 from dither.graphs.smooth import Levels, SmoothNoise, Stars, Triangles

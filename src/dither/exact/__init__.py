@@ -6,6 +6,6 @@ thousands of times its error; balls decide the rest.
 
     numbers     reads and shows numbers as exact rationals      entropy   fair random bits: one stream per thread
     balls       real numbers with certified error bounds        replay    a recorded stream, for tests and the auditor
-    laws/       base, geometric, gaussian, quartic, categorical, coins, derived: distributions with their exact probabilities
+    laws/       base, geometric, gaussian, categorical, coins, derived: distributions with their exact probabilities
     samplers/   table, digits, buckets, choice, uniform: how each law is drawn
 """

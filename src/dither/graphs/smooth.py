@@ -46,8 +46,8 @@ from numpy.typing import NDArray
 
 from dither.exact import balls
 from dither.exact.laws.base import Integers
-from dither.exact.laws.quartic import Quartic
 from dither.exact.numbers import Number, between
+from dither.exact.samplers.quartic import Quartic
 from dither.graphs import shape
 from dither.graphs.reading import Content
 from dither.mechanisms.geometric import Geometric

@@ -61,6 +61,8 @@ _METHODS = "use their own methods, such as x.sum(); a mean is x.sum() / len(x). 
 class MissingError(DitherError, AttributeError):
     """A private value has no such attribute; `hasattr` is false."""
 
+    code = "missing"
+
 
 class Secret:
     """A value that cannot be looked at."""
