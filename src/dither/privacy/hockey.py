@@ -27,6 +27,7 @@ from flint import arb
 from dither.errors import ArgumentError
 from dither.exact import balls
 from dither.exact.laws.base import Law, search
+from dither.exact.laws.mixture import Mixture
 from dither.privacy.segments import Segment, segments
 
 _PRECISIONS = (128, 512, 2048, 8192)
@@ -67,8 +68,10 @@ def hockey_stick(x: Law, y: Law, epsilon: Fraction) -> HockeyStick:
     """
     try:
         cut = list(segments(x, y))
-    except ArgumentError:  # mixtures with different tails
-        return _over_window(x, y, epsilon)
+    except ArgumentError:
+        if not isinstance(x, Mixture) and not isinstance(y, Mixture):
+            raise
+        return _over_window(x, y, epsilon)  # members with different tails
     seen = other = unsure = arb(0)
     for segment in cut:
         event = _Event(segment, epsilon)
