@@ -41,11 +41,10 @@ KILLED, SURVIVED, BROKEN, STALE = "killed", "survived", "broken", "stale"
 # Runs in the copy. Reports which dither it imported, and how each test ended: "passed", "failed" by an assertion, or "error".
 CHILD = """
 import json, sys
-import dither
 import pytest
 
 out, *tests = sys.argv[1:]
-found = {"dither": dither.__file__, "ended": []}
+found = {"ended": []}
 
 
 def asserted(error):
@@ -66,6 +65,8 @@ class Recorder:
 
 
 code = pytest.main(["-x", "-p", "no:xdist", "-p", "no:dither", *tests], plugins=[Recorder()])
+import dither  # not before pytest, which warns of plugins that are imported already
+found["dither"] = dither.__file__
 with open(out, "w") as file:
     json.dump(found | {"code": int(code)}, file)
 """
