@@ -37,8 +37,6 @@ from dither.privacy.neighbours import AddRemove
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Sums
 
-_WITHOUT = Fix("ask without {sample}.", sample=Name("sample"))
-
 
 def plan_sampled(query: Resolved, catalog: Catalog, price: Price, q: Fraction) -> Plan:
     """Plans a question on a sample, so that `price` is charged."""
@@ -110,7 +108,9 @@ def refuse(query: Resolved, catalog: Catalog) -> None:
     """Refuses a question that cannot be asked on a sample, by the question and the catalog."""
     if catalog.neighbours != AddRemove.name:
         raise ArgumentError(
-            "The number of people is public here, and coins for each person would hide how many were looked at.", fix=_WITHOUT
+            "A sample by secret coins hides who is added or removed, and here people are replaced and their number is public.",
+            where=f'neighbours = "{catalog.neighbours}"',
+            fix=Fix("ask without {sample}.", sample=Name("sample")),
         )
     if not query.by_unit:
         raise ArgumentError(
