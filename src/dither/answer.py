@@ -306,9 +306,7 @@ class Answer:
         notes += ["counts were made whole, not negative and adding up; ± includes it"] if self.is_consistent else []
         notes += ["; ".join(hidden)] if hidden else []
         if (sample := self.plan.sample) is not None:
-            notes.append(
-                f"estimated from a secret sample: each {self.plan.unit} was in it with probability {sample.q}; ± includes it"
-            )
+            notes.append(f"estimated from a secret sample: each person was in it with probability {sample.q}; ± includes it")
         if constant := self._not_included():
             notes.append(f"not included in ±: {', '.join(constant)}")
         left = self.left()

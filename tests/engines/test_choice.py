@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.engines.duckdb import dialect
-from dither.engines.duckdb.dialect import DIALECT, secret_parameters
+from dither.engines.duckdb.dialect import DIALECT, secret_numbers
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Quantised, Sums, Work
 from engines.tables import SECRET, in_duckdb
@@ -42,7 +42,7 @@ def _hashes() -> dict[int, list[tuple[int, int]]]:
     found = defaultdict(list)
     connection = duckdb.connect()
     connection.register("pairs", PAIRS)
-    given = {name: value for name, value in secret_parameters(SECRET).items() if name.startswith("groups")}
+    given = {name: value for name, value in secret_numbers(SECRET).items() if name.startswith("groups")}
     text = f"SELECT u, g, {DIALECT.keyed_hash('groups', ['u', 'g'])} FROM pairs"
     for unit, group, value in connection.execute(text, given).fetchall():
         found[unit].append((value, group))
@@ -107,7 +107,7 @@ def test_hashes_on_the_edges_of_places_are_ranked_like_others(hashes: set[int], 
 def test_the_secret_is_in_no_statement_and_decides_all_the_same(measure: Any, prepared: bool) -> None:
     engine, work = in_duckdb({"pairs": PAIRS}), _work("pairs", 2, measure)
     (text,) = engine.explain(work)
-    assert not any(str(value) in text for value in secret_parameters(SECRET).values())
+    assert not any(str(value) in text for value in secret_numbers(SECRET).values())
     kept = []
     for secret in (SECRET, SECRET, b"another"):
         if prepared:

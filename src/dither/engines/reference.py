@@ -315,7 +315,7 @@ class Reference:
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """Returns the groups and their integers, in the order of first appearance."""
         bags = {name: Bag(tuple(self.schema(name)), list(rows)) for name, rows in self.tables.items()}
-        members = _members(work, rows_of(work.source, bags).rows, sample_key(secret))
+        members = _members(work, rows_of(work.source, bags).rows, "" if work.sample is None else sample_key(secret))
         if work.by_unit and work.max_groups is not None:
             members = _bound_groups(members, work.max_groups, secret, self.choose)
         measures = [_measure(measure, work.by_unit, secret, self.choose) for measure in work.measures]

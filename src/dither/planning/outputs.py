@@ -475,7 +475,7 @@ def _sample(plan: Plan) -> list[tuple[str, str]]:
     """Returns the line on the sample that a plan looks at."""
     if plan.sample is None:
         return []
-    chance = f"each {plan.unit} is in it with probability {plan.sample.q}, by a secret coin"
+    chance = f"each person is in it with probability {plan.sample.q}, by a secret coin"
     return [("sample", f"{chance}; noise at {plan.sample.inside} on the sample, charged {show_price(plan)}")]
 
 

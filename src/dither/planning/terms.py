@@ -68,29 +68,17 @@ class Terms:
                 "Only a margin can be relative to a number.",
                 fix=Fix("leave {of} out, or ask for a share such as {margin}.", of=Blank(), margin="2 %"),
             )
-        return replace(
+        terms = replace(
             free,
             epsilon=None if epsilon is None else positive(epsilon, "epsilon"),
             delta=None if delta is None else not_negative(delta, "delta"),
             margin=None if margin is None else Aim.read(margin, of),
             left_out=None if left_out is None else flag(left_out, "left_out"),
             sample=None if sample is None else between(sample, "sample", 0, 1, open_low=True, open_high=True),
-        ).on_sample()
-
-    def on_sample(self) -> Terms:
-        """Returns the terms. Refuses what a question on a sample cannot have: a margin that decides the price, and estimates
-        of what bounds leave out."""
-        if self.sample is not None and self.margin is not None:
-            raise ArgumentError(
-                "A margin has no price on a sample: it depends on how many people there are.",
-                fix=Fix("ask with {epsilon}, or ask without {sample}.", epsilon="0.1", sample=Name("sample")),
-            )
-        if self.sample is not None and self.left_out:
-            raise ArgumentError(
-                "What bounds leave out is not estimated on a sample.",
-                fix=Fix("leave {left_out} out, or ask without {sample}.", left_out=Name("left_out"), sample=Name("sample")),
-            )
-        return self
+        )
+        if sample is not None:
+            _refuse_on_sample(terms)
+        return terms
 
     @classmethod
     def free(cls, confidence: Number, assume_rows: int | None, max_rows: Bound, max_groups: Bound) -> Terms:
@@ -184,6 +172,20 @@ def _refuse_margin_of_sets(terms: Terms) -> None:
         raise ArgumentError(
             "A margin has no price where grouping sets share it: each set has margins of its own.",
             fix=Fix("ask with {epsilon}, or ask each grouping set in a list of questions.", epsilon="0.1"),
+        )
+
+
+def _refuse_on_sample(terms: Terms) -> None:
+    """Refuses what a question on a sample cannot have: a margin that decides the price, and estimates of what is left out."""
+    if terms.margin is not None:
+        raise ArgumentError(
+            "A margin has no price on a sample: it depends on how many people there are.",
+            fix=Fix("ask with {epsilon}, or ask without {sample}.", epsilon="0.1", sample=Name("sample")),
+        )
+    if terms.left_out:
+        raise ArgumentError(
+            "What bounds leave out is not estimated on a sample.",
+            fix=Fix("leave {left_out} out, or ask without {sample}.", left_out=Name("left_out"), sample=Name("sample")),
         )
 
 

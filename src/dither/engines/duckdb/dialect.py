@@ -24,7 +24,7 @@ import duckdb
 from dither.engines.sql.dialect import Dialect, Sql
 from dither.engines.sql.relations import PURPOSES, group_by
 from dither.query.functions.letters import lower, upper
-from dither.query.sample import KEY, sample_key
+from dither.query.sample import KEY
 
 SHIFT, LAST = 58, 61  # the first 6 bits of a hash are its place among 62; larger values share the last place
 
@@ -256,8 +256,8 @@ class DuckDBDialect(Dialect):
         return f"SELECT {listed} FROM {one} AS l WHERE {x} NOT IN (SELECT {y} FROM {two} AS r WHERE {equal})"
 
     def keyed_hash(self, purpose: str, columns: Sequence[str]) -> str:
-        """Prints two nested hashes; `secret_parameters` has their parameters. The outer hash mixes the inner one, whose
-        last step is only an exclusive or."""
+        """Prints two nested hashes; `secret_numbers` has their parameters. The outer hash mixes the inner one, whose last step
+        is only an exclusive or."""
         one, two = (f"CAST(${name} AS UBIGINT)" for name in _names(purpose))
         return f"hash(hash({one}, {', '.join(columns)}), {two})"
 
@@ -280,10 +280,9 @@ DIALECT = DuckDBDialect()
 identifier, literal = DIALECT.identifier, DIALECT.literal  # for the statements that open sources
 
 
-def secret_parameters(secret: bytes) -> dict[str, int | str]:
-    """Returns the parameters of statements that hold the secret: 64 secret bits before and after the columns of a keyed hash,
-    and the key of the sample."""
-    numbers: dict[str, int | str] = {KEY: sample_key(secret)}
+def secret_numbers(secret: bytes) -> dict[str, int]:
+    """Returns the parameters of keyed hashes: 64 secret bits each, before and after the columns."""
+    numbers: dict[str, int] = {}
     for purpose in PURPOSES:
         digest = hashlib.blake2b(purpose.encode(), key=hashlib.blake2b(secret).digest(), digest_size=16).digest()
         numbers |= {name: int.from_bytes(digest[i : i + 8], "big") for i, name in zip((0, 8), _names(purpose), strict=True)}
