@@ -105,6 +105,7 @@ class Options(TypedDict, total=False):
     max_groups: Bound
     left_out: bool | None
     weights: Sequence[Number] | None
+    sample: Number | None
     analyst: str | None
 
 
@@ -224,6 +225,7 @@ class Curator:
         max_groups: Bound = None,
         left_out: bool | None = None,
         weights: Sequence[Number] | None = None,
+        sample: Number | None = None,
         analyst: str | None = None,
         fresh: bool = False,
         free: bool = False,
@@ -237,14 +239,18 @@ class Curator:
         `max_rows`, `max_groups`: the bounds of each person in this question, by default those of the catalog.
         `left_out=False` spends nothing on an estimate of what they leave out.
 
+        `sample="1/10"` looks at a secret sample, in which each person is with probability 1/10, and estimates the whole table
+        from it. `epsilon` is what is charged. ± includes the sampling error.
+
         `free=True` computes the answer from stored ones, without a price, if it follows from them: a total after its groups.
         """
         if free is not False and flag(free, "free"):
-            _no_price(epsilon=epsilon, delta=delta, margin=margin, of=of, weights=weights, fresh=fresh or None)
+            _no_price(epsilon=epsilon, delta=delta, margin=margin, of=of, weights=weights, sample=sample, fresh=fresh or None)
             return self._ask_free(question, params, Terms.free(confidence, assume_rows, max_rows, max_groups), analyst)
         if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
             return self._list(listed)
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
+        bounds = max_rows, max_groups, left_out
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, *bounds, of=_public(of), sample=sample)
         if isinstance(question, (list, tuple)):
             filled_list = self._filled_list(question, params)
             several, shapes, asked = self._planned_list(filled_list, terms, weights)
@@ -287,12 +293,14 @@ class Curator:
         max_groups: Bound = None,
         left_out: bool | None = None,
         weights: Sequence[Number] | None = None,
+        sample: Number | None = None,
         analyst: str | None = None,
     ) -> Quote | Quotes:
         """Returns the plan, its price, the margins to expect, whether the budget allows it. Free: it reads no private row."""
         if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
             return Quote(listed, _CONFIDENCE, FREE)
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
+        bounds = max_rows, max_groups, left_out
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, *bounds, of=_public(of), sample=sample)
         if isinstance(question, (list, tuple)):
             several, shapes, asked = self._planned_list(self._filled_list(question, params), terms, weights)
             found = quote_each(several, shapes, terms), several.total, *self._preview(several, asked, analyst)

@@ -222,6 +222,9 @@ LeftOut = Annotated[
         show_default=False,
     ),
 ]
+Sample = Annotated[
+    str | None, typer.Option(help="Look at a secret sample: the probability of each person, as 1/10.", show_default=False)
+]
 MaxRows = Annotated[str | None, typer.Option(help="Most rows per person in one group, or auto. Default: the catalog's.")]
 MaxGroups = Annotated[str | None, typer.Option(help="Most groups per person, or auto. Default: the catalog's.")]
 

@@ -39,6 +39,7 @@ from dither.query.nodes import (
     Window,
     WithinUnit,
 )
+from dither.query.sample import is_sampled, sample_key
 from dither.query.work import SCALE, UNIT, Bins, Distinct, Group, Measure, Quantised, Sums, Work
 from dither.query.work import Cell as Amount
 
@@ -314,7 +315,7 @@ class Reference:
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """Returns the groups and their integers, in the order of first appearance."""
         bags = {name: Bag(tuple(self.schema(name)), list(rows)) for name, rows in self.tables.items()}
-        members = _members(work, rows_of(work.source, bags).rows)
+        members = _members(work, rows_of(work.source, bags).rows, "" if work.sample is None else sample_key(secret))
         if work.by_unit and work.max_groups is not None:
             members = _bound_groups(members, work.max_groups, secret, self.choose)
         measures = [_measure(measure, work.by_unit, secret, self.choose) for measure in work.measures]
@@ -329,8 +330,8 @@ class Reference:
 Units = dict[Any, list[Row]]
 
 
-def _members(work: Work, rows: list[Row]) -> dict[GroupKey, Units]:
-    """Returns each group's rows by unit. Without units, each row is its own unit."""
+def _members(work: Work, rows: list[Row], coins: str) -> dict[GroupKey, Units]:
+    """Returns each group's rows by unit. Without units, each row is its own unit. `coins`: the key of the sample."""
     keys = [evaluator(key.expression) for key in work.keys]
     known = None if work.known is None else [frozenset(values) for values in work.known]
     members: dict[GroupKey, Units] = {} if work.keys else {(): {}}
@@ -338,6 +339,8 @@ def _members(work: Work, rows: list[Row]) -> dict[GroupKey, Units]:
         unit = plain(row[UNIT]) if work.by_unit else number
         key = tuple((plain if work.plain else as_key)(value(row)) for value in keys)
         if unit is None or not _is_known(key, known):
+            continue
+        if work.sample is not None and not is_sampled(coins, unit, work.sample):
             continue
         members.setdefault(key, {}).setdefault(unit, []).append(row)
     return members

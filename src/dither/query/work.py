@@ -6,7 +6,8 @@ about privacy.
 
 For every group g (a tuple of key values) the engine computes:
 
-1. drop rows of `source` whose UNIT is NULL (if `by_unit`), and rows whose key is not in `known`;
+1. drop rows of `source` whose UNIT is NULL (if `by_unit`), rows whose key is not in `known`, and if there is a `sample`, rows
+   of units that are not in it (query/sample.py);
 2. keep at most `max_groups` groups of each unit: those with the smallest keyed hash of (secret, unit, group); ties depend
    only on the unit's own rows and the secret (None: no bound needed);
 3. sum each measure over units, each unit's share in one group bounded as the measure says.
@@ -134,6 +135,7 @@ class Work:
     measures: tuple[Measure, ...]
     count_units: bool = False  # also return the number of distinct units per group, to select keys
     plain: bool = False  # keys may be any numbers and moments, as they are: for public tables, whose rows are read, not grouped
+    sample: Fraction | None = None  # the probability with which a unit is in the secret sample; only with `by_unit`
     pairs: Pairs | None = field(default=None, compare=False, repr=False)
 
 

@@ -30,6 +30,7 @@ from dither.engines.sql.frame import Frame, Printed, exact_total, select, summed
 from dither.engines.sql.windows import within_unit
 from dither.query import nodes
 from dither.query.nodes import Aggregate, Column, Expression, PerUnit
+from dither.query.sample import limit
 from dither.query.work import UNIT, Work
 
 
@@ -209,6 +210,7 @@ class Rows:
         self._work = work
         self.keys = [f"k{i}" for i in range(len(work.keys))]
         self.heads = ["u", *self.keys] if work.by_unit else self.keys
+        self._sampled = ""  # the test that a unit is in the sample
         self._heads = [f"{self._unit()} AS u"] if work.by_unit else []
         self._tests: list[str] = []
         self.kinds: list[str] = []  # of the keys
@@ -217,7 +219,10 @@ class Rows:
         self._further: dict[str, str] = {}
 
     def _unit(self) -> str:
-        return nan_to_null(self._frame, self._frame.print(Column(UNIT))).text
+        unit = nan_to_null(self._frame, self._frame.print(Column(UNIT)))
+        if self._work.sample is not None:
+            self._sampled = self._frame.dialect.in_sample(Sql("u", unit.kind, atom=True), limit(self._work.sample))
+        return unit.text
 
     def _key(self, expression: Expression, place: int) -> str:
         key, name = self._frame.print(expression), self.keys[place]
@@ -266,7 +271,8 @@ class Rows:
     def select(self) -> str:
         listed = [*self._heads, *(f"{text} AS {name}" for text, name in self._further.items())] or ["1 AS one"]
         text = f"SELECT {', '.join(listed)} FROM {self._frame.source()}"
-        return f"SELECT * FROM ({text}) WHERE u IS NOT NULL" if self._work.by_unit else text
+        tests = " AND ".join(["u IS NOT NULL", *filter(None, [self._sampled])])
+        return f"SELECT * FROM ({text}) WHERE {tests}" if self._work.by_unit else text
 
 
 def group_by(heads: Sequence[str], columns: Sequence[str], source: str) -> str:
