@@ -84,7 +84,11 @@ def _nodes(path: tuple[str, ...], name: str, edges: Edges, tables: Mapping[str, 
         return
     parent, column = edges.nodes
     if parent not in tables:
-        yield path, f"{name} has its nodes in {parent}, and there is no table {parent}.", f"{did_you_mean(parent, tables)}{_LISTED}"
+        yield (
+            path,
+            f"{name} has its nodes in {parent}, and there is no table {parent}.",
+            f"{did_you_mean(parent, tables)}{_LISTED}",
+        )
         return
     listing = tables[parent]
     if edges.unit == "edge" and not listing.public:
@@ -100,7 +104,13 @@ def _labels(path: tuple[str, ...], name: str, facts: ColumnFacts) -> Iterator[_F
     if facts.values is not None and facts.kind in ("int", "text") and None not in facts.values:
         return
     low, high = facts.low, facts.high
-    if facts.values is not None or low is None or high is None or facts.kind not in (None, "int") or facts.step not in (None, 1):
+    if (
+        facts.values is not None
+        or low is None
+        or high is None
+        or facts.kind not in (None, "int")
+        or facts.step not in (None, 1)
+    ):
         yield path, f"{name}: nodes are whole numbers or texts.", _LISTED
     elif low.denominator != 1 or high.denominator != 1:
         yield path, f"{name}: the first and the last node must be whole numbers.", _LISTED

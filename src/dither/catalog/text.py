@@ -110,7 +110,9 @@ def _table(name: str, table: Table) -> list[str]:
 def _edges(edges: Edges) -> list[str]:
     lines = [f"edge = [{', '.join(map(quoted, edges.ends))}]", f"unit = {quoted(edges.unit)}"]
     if edges.nodes is not None:
-        lines.append(f"nodes = {_column(edges.nodes) if isinstance(edges.nodes, ColumnFacts) else quoted('.'.join(edges.nodes))}")
+        lines.append(
+            f"nodes = {_column(edges.nodes) if isinstance(edges.nodes, ColumnFacts) else quoted('.'.join(edges.nodes))}"
+        )
     limits = {"nodes": edges.at_most.nodes, "edges": edges.at_most.edges}
     said = ", ".join(f"{part} = {value}" for part, value in limits.items() if value is not None)
     return [*lines, f"at_most = {{ {said} }}"] if said else lines

@@ -29,6 +29,7 @@ from duckdb import DuckDBPyConnection
 
 from dither.engines.base import Progress, check
 from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect, identifier, secret_numbers
+from dither.engines.duckdb.edges import edge_statements, lists_edges
 from dither.engines.sql.joint import Joint, join
 from dither.engines.sql.work import InexactSumError, Results, Row, Statement, groups, statements
 from dither.errors import ArgumentError, DitherError, EngineError
@@ -235,6 +236,8 @@ class DuckDB:
             )
 
     def _statements(self, work: Work, *, wide: bool = False) -> list[Statement]:
+        if lists_edges(work):
+            return edge_statements(work)
         return statements(work, self._columns, self._dialect, wide=wide)
 
     def _columns(self, table: str) -> list[tuple[str, str]]:
