@@ -67,7 +67,7 @@ from dither.workspace import catalog_in_force, changed_data, declaration, diagno
 
 def run(engine: Engine, work: Work) -> Sequence[Group]:
     """Returns the engine's exact integers, with a fresh secret. Its errors may quote the data; the session hides them."""
-    if not work.measures and not work.count_units:
+    if not work.measures and not work.count_units and work.edges is None:
         return []  # the whole answer is public
     return engine.run(work, entropy.bits(256).to_bytes(32, "big"))
 

@@ -304,7 +304,8 @@ class _Reader:
             caps=self._caps((*path, "caps"), section.get("caps", {})),
             read=read,
             edges=edges,
-            **counts,
+            max_rows=counts["max_rows"],
+            max_groups=counts["max_groups"],
         )
 
     def _edges(self, table: str, section: Mapping[str, Any]) -> Edges | None:

@@ -302,7 +302,7 @@ def _edges(edge: Any, unit: Any, nodes: Any, at_most: Any) -> Edges | None:
             fix = Fix("write {it}.", it=Python('at_most={"nodes": 2000, "edges": 10000}'))
             raise CatalogError([(None, "at_most says something other than nodes or edges.", fix)])
         at_most = AtMost(**at_most)
-    return Edges(tuple(edge), unit if isinstance(unit, str) else "", nodes, at_most or AtMost())  # type: ignore[arg-type]
+    return Edges(tuple(edge), unit if isinstance(unit, str) else "", nodes, at_most or AtMost())
 
 
 def _rows(rows: Rows | Mapping[str, int] | None) -> Rows:

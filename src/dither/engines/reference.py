@@ -330,8 +330,8 @@ class Reference:
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """Returns the groups and their integers, in the order of first appearance."""
         bags = {name: Bag(tuple(self.schema(name)), list(rows)) for name, rows in self.tables.items()}
-        if isinstance(edges := next(iter(work.measures), None), EdgeList):
-            return [Group((), None, (_edge_list(edges, rows_of(work.source, bags), bags),))]
+        if work.edges is not None:
+            return [Group((), None, (_edge_list(work.edges, rows_of(work.source, bags), bags),))]
         members = _members(work, rows_of(work.source, bags).rows)
         if work.by_unit and work.max_groups is not None:
             members = _bound_groups(members, work.max_groups, secret, self.choose)
@@ -414,8 +414,6 @@ def _measure(measure: Measure, by_unit: bool, secret: bytes, choose: Choose) -> 
         return _sums(measure, by_unit)
     if isinstance(measure, Bins):
         return _bins(measure, by_unit)
-    if isinstance(measure, EdgeList):
-        raise TypeError("edges are listed alone")
     return _distinct(measure, by_unit, secret, choose)
 
 

@@ -59,7 +59,7 @@ class Source:
     def work(self, nodes: NodeColumn | NodeRange | NodeLabels) -> Work:
         """Returns the Work that lists the edges."""
         ends: Any = tuple(f"{self.table}.{end}" for end in self.edges.ends)
-        return Work(Scan(self.table, self.table), (), None, False, None, (EdgeList(ends, nodes),))
+        return Work(Scan(self.table, self.table), (), None, False, None, (), edges=EdgeList(ends, nodes))
 
     def count_nodes(self) -> Work:
         """Returns the Work that counts the nodes of a public table."""
@@ -90,7 +90,7 @@ def _nodes(edges: Edges) -> NodeColumn | NodeRange | NodeLabels:
     if not isinstance(facts, ColumnFacts):
         raise TypeError("nodes are a column or labels")
     if facts.values is not None:
-        labels: Any = tuple(sorted(facts.values))  # type: ignore[type-var]
+        labels: Any = tuple(sorted(facts.values))
         return NodeLabels(labels)
     if facts.low is None or facts.high is None:
         raise TypeError("labels are values or a range")

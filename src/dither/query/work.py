@@ -13,8 +13,8 @@ For every group g (a tuple of key values) the engine computes:
 
 With by_unit False every row is its own unit: k is 1, nothing is bounded, one pass.
 
-A Work whose one measure is an EdgeList returns the edges of a graph instead, each once: what is counted of them, and how far
-one edge or one node moves it, is decided in graphs/.
+A Work with `edges` has no measures. It returns the edges of a graph, each once: what is counted of them, and how far one edge
+or one node moves it, is decided in graphs/.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def sorted_pairs(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray
 
 
 SCALE = 1 << 16
-Measure = Sums | Distinct | Bins | EdgeList
+Measure = Sums | Distinct | Bins
 
 
 @dataclass(frozen=True)
@@ -198,6 +198,7 @@ class Work:
     count_units: bool = False  # also return the number of distinct units per group, to select keys
     plain: bool = False  # keys may be any numbers and moments, as they are: for public tables, whose rows are read, not grouped
     pairs: Pairs | None = field(default=None, compare=False, repr=False)
+    edges: EdgeList | None = None  # lists the edges of a graph; then nothing else is asked
 
 
 @dataclass(frozen=True)

@@ -15,23 +15,17 @@ from numpy.typing import NDArray
 
 from dither.engines.duckdb.dialect import identifier, literal
 from dither.engines.sql.work import Results, Statement
-from dither.query.nodes import Scan
-from dither.query.work import EdgeList, Ends, NodeColumn, NodeLabels, NodeRange, Work, sorted_pairs
+from dither.query.nodes import Relation, Scan
+from dither.query.work import EdgeList, Ends, NodeColumn, NodeLabels, NodeRange, sorted_pairs
 
 
-def lists_edges(work: Work) -> bool:
-    """Whether a Work lists edges."""
-    return any(isinstance(measure, EdgeList) for measure in work.measures)
-
-
-def edge_statements(work: Work) -> list[Statement]:
-    """Returns the statements of a Work that lists edges."""
-    (measure,) = work.measures
-    if not isinstance(measure, EdgeList) or not isinstance(work.source, Scan):
-        raise TypeError("edges are listed alone, from one table")
-    table, alias = identifier(work.source.table), f"{work.source.alias}."
-    first, second = (f"e.{identifier(end.removeprefix(alias))}" for end in measure.ends)
-    nodes = measure.nodes
+def edge_statements(edges: EdgeList, source: Relation) -> list[Statement]:
+    """Returns the statements that list edges."""
+    if not isinstance(source, Scan):
+        raise TypeError("edges are listed from one table")
+    table, alias = identifier(source.table), f"{source.alias}."
+    first, second = (f"e.{identifier(end.removeprefix(alias))}" for end in edges.ends)
+    nodes = edges.nodes
     if isinstance(nodes, NodeRange):
         low, high = (literal(end).text for end in (nodes.low, nodes.high))
         within = f"{first} BETWEEN {low} AND {high} AND {second} BETWEEN {low} AND {high} AND {first} <> {second}"
@@ -41,11 +35,11 @@ def edge_statements(work: Work) -> list[Statement]:
     listed = _numbered(nodes) if isinstance(nodes, NodeColumn) else _labels(nodes)
     ends = "least(x.place, y.place) AS a, greatest(x.place, y.place) AS b"
     joined = f"{table} AS e JOIN n AS x ON {first} = x.label JOIN n AS y ON {second} = y.label WHERE x.place <> y.place"
-    edges = f"WITH n AS MATERIALIZED ({listed}) SELECT DISTINCT {ends} FROM {joined}"
+    text = f"WITH n AS MATERIALIZED ({listed}) SELECT DISTINCT {ends} FROM {joined}"
     if isinstance(nodes, NodeLabels):
-        return [_statement(edges, partial(_read_edges, len(nodes.labels)))]
+        return [_statement(text, partial(_read_edges, len(nodes.labels)))]
     counted = f"SELECT g FROM ({listed}) ORDER BY place" if nodes.group is not None else f"SELECT count(*) FROM ({listed})"
-    return [_statement(counted, partial(_read_nodes, nodes)), _statement(edges, partial(_read_edges, None))]
+    return [_statement(counted, partial(_read_nodes, nodes)), _statement(text, partial(_read_edges, None))]
 
 
 def _numbered(nodes: NodeColumn) -> str:

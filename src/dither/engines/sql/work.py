@@ -24,7 +24,7 @@ from dither.engines.sql.histograms import read_histograms
 from dither.engines.sql.relations import Rows, Schema, bounded_groups, group_by, needs_choice, relation
 from dither.errors import ArgumentError
 from dither.query.nodes import Aggregate
-from dither.query.work import MOST_PLAIN, SCALE, Bins, Cell, Distinct, EdgeList, Ends, Group, Quantised, Sums, Work
+from dither.query.work import MOST_PLAIN, SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 
 ROWS = 1 << 40  # every width is proved for so many rows
 EXACT = 1 << 53  # below this, sums of whole numbers in doubles are exact
@@ -253,7 +253,7 @@ def statements(work: Work, schema: Schema, dialect: Dialect, *, wide: bool = Fal
 
     Refuses edges of a graph: an engine that lists them prints its own statements.
     """
-    if any(isinstance(measure, EdgeList) for measure in work.measures):
+    if work.edges is not None:
         raise ArgumentError("this engine cannot list the edges of a graph.", fix="keep the tables of this catalog in files.")
     prove_widths(work, dialect)
     source = relation(work.source, schema, dialect)
@@ -278,7 +278,7 @@ def groups(work: Work, found: Results) -> list[Group]:
     """Returns the groups in any order; measures without a row are zero. Without keys there is always one group."""
     if not work.keys:
         found.setdefault((), {})
-    empty: dict[int, tuple[int, ...] | int | Mapping[int, int] | Ends] = {
+    empty: dict[int, tuple[int, ...] | int | Mapping[int, int]] = {
         i: (0,) * len(measure.cells) if isinstance(measure, Sums) else {} if isinstance(measure, Bins) else 0
         for i, measure in enumerate(work.measures)
     }
