@@ -420,7 +420,7 @@ def _measure(measure: Measure, by_unit: bool, secret: bytes, choose: Choose) -> 
 def _edge_list(measure: EdgeList, rows: Bag, tables: Mapping[str, Bag]) -> Ends:
     """Returns the nodes in order, and the edges between them."""
     labels: list[Any]
-    group_of: dict[Any, Any] = {}
+    group_of: dict[Any, Any] | None = None
     if isinstance(measure.nodes, NodeColumn):
         listed = [row for row in tables[measure.nodes.table].rows if row[measure.nodes.column] is not None]
         labels = sorted({row[measure.nodes.column] for row in listed})
@@ -434,7 +434,9 @@ def _edge_list(measure: EdgeList, rows: Bag, tables: Mapping[str, Bag]) -> Ends:
     ends = [tuple(place.get(row[end], -1) for end in measure.ends) for row in rows.rows]
     pairs = sorted({(min(a, b), max(a, b)) for a, b in ends if min(a, b) >= 0 and a != b})
     known = list(measure.nodes.groups) if isinstance(measure.nodes, NodeColumn) else []
-    groups = [known.index(group_of[label]) if group_of[label] in known else -1 for label in labels] if group_of else None
+    groups = (
+        [known.index(group_of[label]) if group_of[label] in known else -1 for label in labels] if group_of is not None else None
+    )
     array = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     return Ends(len(labels), array, None if groups is None else np.array(groups, dtype=np.int64))
 

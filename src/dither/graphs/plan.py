@@ -135,7 +135,7 @@ class GraphPlan:
             "unit": self.source.unit,
             "nodes": _spelled(self.nodes),
             "size": self.size,
-            "question": self.question.name,
+            "question": self.question.measured,
             "parameters": {name: value for name, value in self.question.parameters.items() if value != ""},
             "noises": [noise.record() for noise in self.question.noises],
             "price": {"epsilon": encode(price), "delta": 0},

@@ -71,6 +71,11 @@ class Question(ABC):
         return {}
 
     @property
+    def measured(self) -> str:
+        """The name of what is released. Questions that read the same numbers in two ways share it, and one answer."""
+        return self.name
+
+    @property
     def bound(self) -> dict[str, int]:
         """The bound beyond which something is left out, by its name."""
         return {}
@@ -150,6 +155,7 @@ class Density(EdgeCount):
 
     name = "density"
     what = "density"
+    measured = "edge_count"
 
     def value(self, noisy: Sequence[Numbers], size: int) -> Fraction:
         return int(noisy[0][0, 0]) * _pair(size)
