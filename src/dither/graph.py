@@ -17,10 +17,10 @@ from typing import Any
 
 from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, Fix, Text
-from dither.exact.numbers import Number, flag, positive, show
+from dither.exact.numbers import Number, flag, show
 from dither.graphs import programme
 from dither.graphs.answer import GraphAnswer
-from dither.graphs.asking import Questions, Told
+from dither.graphs.asking import Questions, Told, price_of
 from dither.graphs.plan import GraphPlan, Source, check_size, source_of
 from dither.graphs.questions import EdgesBetween, Question
 from dither.privacy.neighbours import GRAPHS
@@ -87,7 +87,7 @@ class Asked(Questions[Told]):
         """Returns the number of edges for each pair of groups. `by`: a column of the public table that lists the nodes."""
         self._for_edges("edges_between", least=1)
         nodes = self._groups(by)
-        return self._plan(EdgesBetween(positive(epsilon, "epsilon"), groups=nodes.groups, by=by), nodes)
+        return self._plan(EdgesBetween(price_of(epsilon), groups=nodes.groups, by=by), nodes)
 
     def bounded_triangles(self, *, epsilon: Number, most_triangles: int, left_out: bool | None = None) -> Told:
         """Returns the number of triangles that can be kept so that no node is in more than `most_triangles`. For node privacy.

@@ -40,7 +40,19 @@ FOR_NODES: dict[str, Ask] = {
     "triangles": lambda graph: graph.bounded_triangles(epsilon=1, most_triangles=3),
     "bound": lambda graph: graph.suggest_degree(epsilon=1, largest=8),
 }
-UNSEEN = {"time", "nonce", "token", "digest", "previous", "payload", "reserved_hash", "ledger", "public_key", "hash", "signature"}
+UNSEEN = {
+    "time",
+    "nonce",
+    "token",
+    "digest",
+    "previous",
+    "payload",
+    "reserved_hash",
+    "ledger",
+    "public_key",
+    "hash",
+    "signature",
+}
 
 
 class Seen:
@@ -67,7 +79,15 @@ class Seen:
         told_margin = None if isinstance(self.question, SmoothCount) else answer.margin()  # its level is a noisy release
         return {
             "quote": (str(self.quote), self.quote.plan.identity, self.quote.plan.charge, self.quote.plan.mechanisms),
-            "answer": (type(answer.value), keys, answer.record(), answer.loss(), answer.charged, answer.remaining, answer.notes),
+            "answer": (
+                type(answer.value),
+                keys,
+                answer.record(),
+                answer.loss(),
+                answer.charged,
+                answer.remaining,
+                answer.notes,
+            ),
             "margins": (told_margin, told, answer.columns, len(answer.rows)),
             "receipt": _visible(answer.receipt.body),
             "entries": [_visible(entry) for entry in self.entries],
@@ -174,5 +194,11 @@ def test_the_smooth_bound_is_written_nowhere() -> None:
     assert few.observed == many.observed
     for seen in (few, many):
         bound = seen.exact[0][1]
-        texts = [json.dumps(seen.entries), json.dumps(seen.answer.receipt.body), str(seen.answer), str(seen.quote), repr(seen.answer)]
+        texts = [
+            json.dumps(seen.entries),
+            json.dumps(seen.answer.receipt.body),
+            str(seen.answer),
+            str(seen.quote),
+            repr(seen.answer),
+        ]
         assert not any(str(bound) in text or str(float(bound)) in text for text in texts)

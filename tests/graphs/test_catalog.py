@@ -182,13 +182,15 @@ def test_a_public_table_stays_free_and_edges_are_not_reached_by_sql() -> None:
         ("edge", lambda graph: graph.edges_between("id", epsilon=1, fresh=True), "fresh"),
         ("edge", lambda graph: graph.edges_between("colour", epsilon=1), "public values"),
         ("edge", lambda graph: graph.edge_count(epsilon=1, left_out=True), "Nothing is left out"),
-        ("edge", lambda graph: graph.triangles(epsilon=0), "above 0"),
+        ("edge", lambda graph: graph.triangles(epsilon=0), "epsilon must"),
         ("edge", lambda graph: graph.triangles(epsilon=10**7), "epsilon must"),
         ("edge", lambda graph: graph.stars(1, epsilon=1), "k must be"),
         ("node", lambda graph: graph.triangles(epsilon=1), "unit is a node"),
         ("node", lambda graph: graph.edge_count(epsilon=1), "needs a bound"),
         ("node", lambda graph: graph.edge_count(epsilon=1, most_degree=0), "at least 1"),
         ("node", lambda graph: graph.bounded_triangles(epsilon=1, most_triangles=0), "at least 1"),
+        ("node", lambda graph: graph.edge_count(epsilon="1e-6", most_degree=10**6), "no noise is wide enough"),
+        ("edge", lambda graph: graph.triangles(epsilon="1e-6", margin_share="1/4"), "too little of the price"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_uncharged(unit: str, ask: Ask, words: str) -> None:

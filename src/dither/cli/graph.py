@@ -136,10 +136,10 @@ def _print(answer: GraphAnswer, form: Listing) -> None:
         rows = [(*map(_plain, row), margin) for row in answer.rows]
         sys.stdout.write(as_csv([(*answer.columns, "margin"), *rows]))
     elif form is Listing.JSON:
-        rows = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
+        listed = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
         beside = answer.left_out
         told = None if beside is None else {"value": beside.value, "margin": _plain(beside.margin()), "text": str(beside)}
-        found = {"graph": rows, "margin": margin, "confidence": "19/20", "unit": answer.unit, "bounds": answer.bounds}
+        found = {"graph": listed, "margin": margin, "confidence": "19/20", "unit": answer.unit, "bounds": answer.bounds}
         found |= {"left_out": told, "not_included": list(answer.notes), "charged": answer.charged}
         sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     else:

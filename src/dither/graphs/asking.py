@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Generic, TypeVar
 
 from dither.errors import ArgumentError, Fix, Python
-from dither.exact.numbers import Number, between, flag, one_of, positive, whole
+from dither.exact.numbers import Number, between, flag, one_of, whole
 from dither.graphs import programme, smooth
 from dither.graphs.questions import (
     BoundedEdgeCount,
@@ -68,13 +68,13 @@ class Questions(ABC, Generic[Told]):
         theta = self._theta(most_degree, "edge_count")
         if theta is None:
             self._nothing_left_out(left_out)
-            return self._tell(EdgeCount(positive(epsilon, "epsilon")))
-        return self._tell(BoundedEdgeCount(*self._shares(epsilon, left_out), theta))
+            return self._tell(EdgeCount(price_of(epsilon)))
+        return self._tell(checked(BoundedEdgeCount(*self._shares(epsilon, left_out), theta)))
 
     def density(self, *, epsilon: Number) -> Told:
         """Returns the share of all pairs of nodes that are connected: the noisy number of edges divided by a public number."""
         self._for_edges("density", least=2)
-        return self._tell(Density(positive(epsilon, "epsilon")))
+        return self._tell(Density(price_of(epsilon)))
 
     def degree_histogram(
         self,
@@ -92,11 +92,11 @@ class Questions(ABC, Generic[Told]):
         if theta is not None:
             if largest is not None:
                 raise ArgumentError("A graph whose unit is a node takes no largest degree.", fix="give the bound alone.")
-            return self._tell(BoundedHistogram(*self._shares(epsilon, left_out), theta))
+            return self._tell(checked(BoundedHistogram(*self._shares(epsilon, left_out), theta)))
         self._nothing_left_out(left_out)
         size = self._for_edges("degree_histogram", least=1)
         most = size - 1 if largest is None else min(whole(largest, "largest", least=1), max(1, size - 1))
-        return self._tell(DegreeHistogram(positive(epsilon, "epsilon"), largest=most))
+        return self._tell(DegreeHistogram(price_of(epsilon), largest=most))
 
     def cumulative_degrees(
         self, *, epsilon: Number, most_degree: int, side: str = "at most", left_out: bool | None = None
@@ -105,7 +105,7 @@ class Questions(ABC, Generic[Told]):
         down = one_of(side, "side", "at most", "at least") == "at most"
         self._for_nodes("cumulative_degrees", "ask for degree_histogram and add its numbers up.")
         theta = bounded(most_degree, "most_degree", MOST_NODES)
-        return self._tell(CumulativeDegrees(*self._shares(epsilon, left_out), theta, down))
+        return self._tell(checked(CumulativeDegrees(*self._shares(epsilon, left_out), theta, down)))
 
     def degree_sequence(self, *, epsilon: Number) -> Told:
         """Returns the degrees of all nodes, smallest first. Putting the noisy list in order is free.
@@ -113,7 +113,7 @@ class Questions(ABC, Generic[Told]):
         `margin` holds for all degrees at the same time.
         """
         self._for_edges("degree_sequence", least=1)
-        return self._tell(DegreeSequence(positive(epsilon, "epsilon")))
+        return self._tell(DegreeSequence(price_of(epsilon)))
 
     def suggest_degree(self, *, epsilon: Number, largest: int, for_epsilon: Number | None = None) -> Told:
         """Returns a bound on degrees, up to a public `largest`, that suits an edge count at `for_epsilon`. For node privacy.
@@ -121,7 +121,7 @@ class Questions(ABC, Generic[Told]):
         The value is private for nodes at this price, so it may be passed on as `most_degree`; the two prices add up.
         """
         self._for_nodes("suggest_degree", "ask without a bound on degrees.")
-        cap, price = bounded(largest, "most_degree", MOST_NODES), between(epsilon, "epsilon", smooth.LEAST, smooth.MOST)
+        cap, price = bounded(largest, "most_degree", MOST_NODES), price_of(epsilon)
         aim = price if for_epsilon is None else between(for_epsilon, "for_epsilon", smooth.LEAST, smooth.MOST)
         return self._tell(SuggestDegree(price, largest=cap, for_epsilon=aim))
 
@@ -150,13 +150,13 @@ class Questions(ABC, Generic[Told]):
         tau = bounded(most_triangles, "most_triangles", programme.MOST_TRIANGLES)
         bounded(most_nodes, "most_nodes", programme.MOST_NODES)
         bounded(most_edges, "most_edges", programme.MOST_EDGES)
-        return self._tell(BoundedTriangles(*self._shares(epsilon, left_out), tau))
+        return self._tell(checked(BoundedTriangles(*self._shares(epsilon, left_out), tau)))
 
     # --- shared -------------------------------------------------------------------------------------------------
 
     def _shares(self, epsilon: Number, left_out: bool | None) -> tuple[Fraction, Fraction]:
         """Returns the price of the answer, and that of an estimate of what its bound leaves out."""
-        price = positive(epsilon, "epsilon")
+        price = price_of(epsilon)
         wanted = self._estimates if left_out is None else flag(left_out, "left_out")
         part = reserved(price) if wanted else Fraction(0)
         return price - part, part
@@ -200,6 +200,22 @@ class Questions(ABC, Generic[Told]):
         return None
 
 
+def price_of(epsilon: Number) -> Fraction:
+    """Returns a price that all noise can be drawn at."""
+    return between(epsilon, "epsilon", smooth.LEAST, smooth.MOST)
+
+
+def checked(question: Question) -> Question:
+    """Returns a question whose noise can be drawn. Refuses a bound for which it would be too wide."""
+    try:
+        question.noises  # noqa: B018 - makes the noise, which checks its scale
+    except ArgumentError:
+        raise ArgumentError(
+            "The bound is so large, and the price so low, that no noise is wide enough.", fix="give a smaller bound."
+        ) from None
+    return question
+
+
 def bounded(value: int, name: str, most: int, least: int = 1) -> int:
     """Returns a whole number within public limits."""
     bound = whole(value, name, least=least)
@@ -209,8 +225,8 @@ def bounded(value: int, name: str, most: int, least: int = 1) -> int:
 
 
 def _smooth(epsilon: Number, share: Number | None, k: int | None = None) -> SmoothCount:
-    price = positive(epsilon, "epsilon")
+    price = price_of(epsilon)
     part = Fraction(0) if share is None else between(share, "margin_share", 0, 1, open_low=True, open_high=True)
-    question = SmoothCount(price, k=k, share=part)
-    question.noises  # noqa: B018 - refuses a price out of range
-    return question
+    if part and price * min(part, 1 - part) < smooth.LEAST:
+        raise ArgumentError("margin_share leaves too little of the price.", fix="give a share such as 1/4, or a higher price.")
+    return SmoothCount(price, k=k, share=part)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from dither.errors import ArgumentError, Fix, Python
-from dither.exact.numbers import Number, one_of, positive
+from dither.exact.numbers import Number, one_of
 from dither.graphs.answer import GraphAnswer
-from dither.graphs.asking import Questions
+from dither.graphs.asking import Questions, price_of
 from dither.graphs.questions import EdgesBetween, Question
 from dither.graphs.reading import Content, read
 
@@ -42,7 +42,7 @@ class Graph(Questions[GraphAnswer]):
         """Returns the number of edges for each pair of groups. `groups` is public: the group of every node."""
         self._for_edges("edges_between", least=1)
         names, group = _read_groups(groups, self._content)
-        question = EdgesBetween(positive(epsilon, "epsilon"), groups=tuple(names))
+        question = EdgesBetween(price_of(epsilon), groups=tuple(names))
         return self._answer(question, replace(self._content, groups=group))
 
     def bounded_triangles(
