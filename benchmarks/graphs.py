@@ -138,8 +138,8 @@ def ask_all(name: str, folder: str, nodes: int, graph: Any, asked: dict[str, Any
 
 def plainly(folder: str, nodes: int) -> Content:
     """Reads the edges as somebody without privacy would: the distinct pairs, by DuckDB."""
-    ends = "least(\"from\", \"to\") AS a, greatest(\"from\", \"to\") AS b"
-    text = f"SELECT DISTINCT {ends} FROM '{folder}/edges.parquet' WHERE \"from\" <> \"to\""
+    ends = 'least("from", "to") AS a, greatest("from", "to") AS b'
+    text = f'SELECT DISTINCT {ends} FROM \'{folder}/edges.parquet\' WHERE "from" <> "to"'
     found = duckdb.sql(text).to_arrow_table()
     return Content(range(nodes), np.stack([found.column(0).to_numpy(), found.column(1).to_numpy()], axis=1))
 
