@@ -1001,6 +1001,38 @@ GRAPHS = (
         "_ONE if each else _ONE",
         "tests/graphs/test_programme.py::test_a_bracket_holds_whatever_the_solver_returns",
     ),
+    Mutant(
+        "left-out-too-cheap",
+        "what a wider bound keeps is priced as what the bound itself keeps",
+        "graphs/questions.py",
+        "sensitivity=L1(WIDER * self.theta)",
+        "sensitivity=L1(self.theta)",
+        "tests/graphs/test_left_out.py::test_one_node_moves_the_edges_that_are_left_out_by_at_most_the_claim",
+    ),
+    Mutant(
+        "edges-twice",
+        "an edge that two rows list counts twice",
+        "query/work.py",
+        "joined[1:] != joined[:-1]",
+        "joined[1:] >= joined[:-1]",
+        "tests/engines/test_edges.py::test_pairs_are_sorted_and_unique",
+    ),
+    Mutant(
+        "people-beside-edges",
+        "people and edges share a budget",
+        "catalog/edges.py",
+        '    if edges.unit != "node":\n        return False\n',
+        '    if edges.unit != "node":\n        return True\n',
+        "tests/catalog/test_edges.py::test_what_is_not_one_graph_is_refused",
+    ),
+    Mutant(
+        "relation-of-people",
+        "a ledger takes the prices of edges for prices of people",
+        "workspace.py",
+        "neighbours=catalog.relation,",
+        "neighbours=catalog.neighbours,",
+        "tests/graphs/test_catalog.py::test_a_catalog_cannot_turn_edges_into_nodes",
+    ),
 )
 
 MUTANTS = (*MECHANISMS, *QUERY, *PLANNING, *PRIVACY, *ENGINES, *LEDGER, *SESSION, *STREAMS, *TEXTBOOK, *GRAPHS)

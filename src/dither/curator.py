@@ -33,6 +33,7 @@ from dither.exact import entropy
 from dither.exact.numbers import Number, flag
 from dither.finish import answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
 from dither.free import find_offer, take_offer
+from dither.graph import CatalogGraph
 from dither.ledger.ledger import Ledger
 from dither.ledger.records import StreamStep
 from dither.offered import Offered
@@ -66,7 +67,7 @@ from dither.workspace import catalog_in_force, changed_data, declaration, diagno
 
 def run(engine: Engine, work: Work) -> Sequence[Group]:
     """Returns the engine's exact integers, with a fresh secret. Its errors may quote the data; the session hides them."""
-    if not work.measures and not work.count_units:
+    if not work.measures and not work.count_units and work.edges is None:
         return []  # the whole answer is public
     return engine.run(work, entropy.bits(256).to_bytes(32, "big"))
 
@@ -376,6 +377,13 @@ class Curator:
             raise error.located(within) from None
         return Stream(plan, show_question(filled), self.session, partial(self.release, analyst=analyst), analyst, confidence)
 
+    def graph(self, name: str, *, analyst: str | None = None, fresh: bool = False) -> CatalogGraph:
+        """Returns the graph of a table of edges. Its methods ask, each at its price; those of its `quote` are free.
+
+        The same question at the same price returns the stored answer for free; `fresh` pays for a new one.
+        """
+        return CatalogGraph(self.catalog, name, self.session, self.release, self._count_public, analyst, fresh)
+
     def release(
         self,
         program: Program,
@@ -524,6 +532,15 @@ class Curator:
                 return decide_groups(look_up(query, *calls), *calls)
             except QueryError as error:
                 raise error.located(text_of(question)) from None
+
+    def _count_public(self, work: Work) -> int:
+        """Returns the one number of a Work over a public table. No private row is read."""
+        with self.session.close_guard.question_lock():
+            self.session.close_guard.wait_for_closing()
+            self.session.check_unchanged()
+            self.steps.prepare(self.engine, [work])
+            (group,) = self.steps.run(self.engine, work)
+            return int(group.measures[0])  # type: ignore[arg-type]
 
     def _plan(self, query: Resolved, terms: Terms, within: str) -> Batch | Auto:
         if query.lists:  # one of several questions

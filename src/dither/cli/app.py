@@ -103,7 +103,7 @@ if TYPE_CHECKING:
 
 # The order in `dither --help`: the order of use.
 _ORDER = (
-    *("init", "check", "suggest", "quote", "ask", "stream", "budget", "history", "verify"),
+    *("init", "check", "suggest", "quote", "ask", "stream", "graph", "budget", "history", "verify"),
     *("backup", "restore", "witness", "reopen", "explain", "audit", "local", "demo"),
 )
 

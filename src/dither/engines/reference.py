@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from dither.catalog.values import Key
 from dither.engines.base import check
 from dither.query.functions.base import Cell, double, nan_to_null
@@ -40,7 +42,21 @@ from dither.query.nodes import (
     WithinUnit,
 )
 from dither.query.sample import is_sampled, sample_key
-from dither.query.work import SCALE, UNIT, Bins, Distinct, Group, Measure, Quantised, Sums, Work
+from dither.query.work import (
+    SCALE,
+    UNIT,
+    Bins,
+    Distinct,
+    EdgeList,
+    Ends,
+    Group,
+    Measure,
+    NodeColumn,
+    NodeRange,
+    Quantised,
+    Sums,
+    Work,
+)
 from dither.query.work import Cell as Amount
 
 Row = Mapping[str, Any]
@@ -315,6 +331,8 @@ class Reference:
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """Returns the groups and their integers, in the order of first appearance."""
         bags = {name: Bag(tuple(self.schema(name)), list(rows)) for name, rows in self.tables.items()}
+        if work.edges is not None:
+            return [Group((), None, (_edge_list(work.edges, rows_of(work.source, bags), bags),))]
         members = _members(work, rows_of(work.source, bags).rows, "" if work.sample is None else sample_key(secret))
         if work.by_unit and work.max_groups is not None:
             members = _bound_groups(members, work.max_groups, secret, self.choose)
@@ -400,6 +418,30 @@ def _measure(measure: Measure, by_unit: bool, secret: bytes, choose: Choose) -> 
     if isinstance(measure, Bins):
         return _bins(measure, by_unit)
     return _distinct(measure, by_unit, secret, choose)
+
+
+def _edge_list(measure: EdgeList, rows: Bag, tables: Mapping[str, Bag]) -> Ends:
+    """Returns the nodes in order, and the edges between them."""
+    labels: list[Any]
+    group_of: dict[Any, Any] | None = None
+    if isinstance(measure.nodes, NodeColumn):
+        listed = [row for row in tables[measure.nodes.table].rows if row[measure.nodes.column] is not None]
+        labels = sorted({row[measure.nodes.column] for row in listed})
+        if measure.nodes.group is not None:
+            group_of = {row[measure.nodes.column]: row[measure.nodes.group] for row in listed}
+    elif isinstance(measure.nodes, NodeRange):
+        labels = list(range(measure.nodes.low, measure.nodes.high + 1))
+    else:
+        labels = sorted(measure.nodes.labels)
+    place = {label: number for number, label in enumerate(labels)}
+    ends = [tuple(place.get(row[end], -1) for end in measure.ends) for row in rows.rows]
+    pairs = sorted({(min(a, b), max(a, b)) for a, b in ends if min(a, b) >= 0 and a != b})
+    known = list(measure.nodes.groups) if isinstance(measure.nodes, NodeColumn) else []
+    groups = (
+        [known.index(group_of[label]) if group_of[label] in known else -1 for label in labels] if group_of is not None else None
+    )
+    array = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return Ends(len(labels), array, None if groups is None else np.array(groups, dtype=np.int64))
 
 
 def _row_filter(where: Expression | None) -> Callable[[list[Row]], list[Row]]:

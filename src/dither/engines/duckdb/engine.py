@@ -29,6 +29,7 @@ from duckdb import DuckDBPyConnection
 
 from dither.engines.base import Progress, check
 from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect, identifier, secret_numbers
+from dither.engines.duckdb.edges import edge_statements
 from dither.engines.sql.joint import Joint, join
 from dither.engines.sql.work import InexactSumError, Results, Row, Statement, groups, statements
 from dither.errors import ArgumentError, DitherError, EngineError
@@ -237,6 +238,8 @@ class DuckDB:
             )
 
     def _statements(self, work: Work, *, wide: bool = False) -> list[Statement]:
+        if work.edges is not None:
+            return edge_statements(work.edges, work.source)
         return statements(work, self._columns, self._dialect, wide=wide)
 
     def _columns(self, table: str) -> list[tuple[str, str]]:
@@ -273,7 +276,7 @@ class DuckDB:
                     statement.read(self._fetch(statement.text, numbers, _rows), results)
                 else:
                     statement.read_table(self._fetch(statement.text, numbers, _table), results)
-        return groups(work, results)
+        return groups(work, results) if work.edges is None else [Group((), None, (results[()][0],))]
 
     def _fetch(self, text: str, numbers: Parameters, read: Callable[..., _T]) -> _T:
         def fetch() -> _T:
