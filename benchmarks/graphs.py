@@ -3,7 +3,8 @@ privacy, and error.
 
 Time: CPU seconds of the question, of the same statistic computed without noise (numpy and scipy), and their ratio. On a catalog
 the question reads its edges from Parquet files, charges a ledger on disk and signs a receipt; the same statistic without
-privacy reads the edges by DuckDB, too. Two graphs: one whose nodes are alike, and one with hubs. Beside it, one noisy number with its margin at 95 %, and the exact number.
+privacy reads the edges by DuckDB, too. Two graphs: one whose nodes are alike, and one with hubs. Beside it, one noisy number
+with its margin at 95 %, and the exact number.
 
 `python benchmarks/graphs.py`; `--quick` takes a tenth of the edges. The exit code is 1 if a question takes over ten seconds.
 """

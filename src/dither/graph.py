@@ -20,7 +20,7 @@ from dither.errors import ArgumentError, Fix, Text
 from dither.exact.numbers import Number, flag, show
 from dither.graphs import programme
 from dither.graphs.answer import GraphAnswer
-from dither.graphs.asking import Questions, Told, price_of
+from dither.graphs.asking import Questions, Told, for_edges, for_nodes, price_of, shares, triangles_for_nodes
 from dither.graphs.plan import GraphPlan, Source, check_size, source_of
 from dither.graphs.questions import EdgesBetween, Question
 from dither.privacy.neighbours import GRAPHS
@@ -85,7 +85,7 @@ class Asked(Questions[Told]):
 
     def edges_between(self, by: str, *, epsilon: Number) -> Told:
         """Returns the number of edges for each pair of groups. `by`: a column of the public table that lists the nodes."""
-        self._for_edges("edges_between", least=1)
+        for_edges(self.unit, self._count_nodes, "edges_between", least=1)
         nodes = self._groups(by)
         return self._plan(EdgesBetween(price_of(epsilon), groups=nodes.groups, by=by), nodes)
 
@@ -94,7 +94,7 @@ class Asked(Questions[Told]):
 
         It solves a linear programme, whose time grows with the graph, so the catalog must say how large the graph is.
         """
-        self._for_nodes("bounded_triangles", "ask for triangles.")
+        for_nodes(self.unit, "bounded_triangles", "ask for triangles.")
         limits = self._source.edges.at_most
         if limits.nodes is None or limits.edges is None:
             size = f"{{ nodes = {programme.MOST_NODES}, edges = {programme.MOST_EDGES} }}"
@@ -102,7 +102,8 @@ class Asked(Questions[Told]):
                 "bounded_triangles takes long on large graphs, and the catalog does not say how large this one is.",
                 fix=Fix("the curator declares {it} at most.", it=Text(f"at_most = {size}")),
             )
-        return self._bounded_triangles(epsilon, most_triangles, limits.nodes, limits.edges, left_out)
+        prices = shares(epsilon, left_out, self._estimates)
+        return self._tell(triangles_for_nodes(prices, most_triangles, limits.nodes, limits.edges))
 
     def _tell(self, question: Question) -> Told:
         return self._plan(question, self._source.nodes)

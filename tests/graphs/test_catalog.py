@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import sqlite3
@@ -158,7 +159,26 @@ def test_people_and_their_edges_share_one_budget() -> None:
         assert survey.ask("SELECT COUNT(*) FROM pupils", epsilon=SURE)["count"] == [PUPILS]
         survey.graph("knows").edge_count(epsilon=SURE, most_degree=3)
         assert survey.budget.spent.epsilon == 2 * SURE
+        assert "free" in str(survey.quote("SELECT COUNT(*) FROM pupils", epsilon=1))  # a graph's answer beside it is no offer
+        assert survey.ask("SELECT COUNT(*) FROM pupils", free=True)["count"] == [PUPILS]
         assert verify(survey.ledger.store).ok
+
+
+def test_catalogs_with_a_delta_charge_a_graph_as_pure() -> None:
+    with opened(school(budget=dt.Budget(epsilon=2, delta="1e-6"))) as survey:
+        for _ in range(3):
+            survey.graph("knows", fresh=True).triangles(epsilon="1/2", margin_share="1/4")
+        assert survey.budget.spent.epsilon <= Fraction(3, 2)
+        assert verify(survey.ledger.store).ok
+
+
+def test_groups_may_be_dates() -> None:
+    people = pa.table({"id": [0, 1, 2], "born": [datetime.date(2000 + year, 1, 1) for year in (0, 1, 0)]})
+    tables = {**school().tables, "pupils": dt.Table(people, public=True, key="id")}
+    with opened(dt.Catalog(tables, dt.Budget(epsilon=1000))) as survey:
+        answer = survey.graph("knows").edges_between("born", epsilon=SURE)
+        assert "2000-01-01" in str(answer)
+        assert survey.graph("knows").edges_between("born", epsilon=SURE).value == answer.value
 
 
 def test_a_public_table_stays_free_and_edges_are_not_reached_by_sql() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import inspect
 import json
 import sys
@@ -147,7 +148,9 @@ def _print(answer: GraphAnswer, form: Listing) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value as JSON and CSV write it: whole numbers as they are, others as decimals."""
+    """Returns a value as JSON and CSV write it: whole numbers as they are, others as decimals; a date as text."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
+    if isinstance(value, datetime.date):
+        return value.isoformat()
     return int(value) if value == int(value) else float(value)

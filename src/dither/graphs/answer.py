@@ -173,7 +173,8 @@ class GraphAnswer:
         """Shows the numbers with their margins, one in a line."""
         wide = self.margin()
         told = "?" if wide is None else show(Fraction(wide))
-        body = [[*map(str, key), f"{_shown(value)} ± {told}"] for *key, value in self.rows]
+        body = [["NULL" if part is None else str(part) for part in key] for *key, _ in self.rows]
+        body = [[*key, f"{_shown(row[-1])} ± {told}"] for key, row in zip(body, self.rows, strict=True)]
         lines = [[*self.axes, self.what], *body]
         widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
         ruled = [lines[0], ["-" * width for width in widths], *lines[1:]]

@@ -13,6 +13,7 @@ A method checks what it is given, and makes a question of it (questions.py). It 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Generic, TypeVar
 
@@ -53,9 +54,9 @@ class Questions(ABC, Generic[Told]):
         """Returns the number of nodes. Called under edge privacy only, where it is public."""
 
     @property
+    @abstractmethod
     def _estimates(self) -> bool:
         """Whether answers estimate what their bounds leave out, unless a question says otherwise."""
-        return True
 
     # --- edges and degrees --------------------------------------------------------------------------------------
 
@@ -73,7 +74,7 @@ class Questions(ABC, Generic[Told]):
 
     def density(self, *, epsilon: Number) -> Told:
         """Returns the share of all pairs of nodes that are connected: the noisy number of edges divided by a public number."""
-        self._for_edges("density", least=2)
+        for_edges(self.unit, self._count_nodes, "density", least=2)
         return self._tell(Density(price_of(epsilon)))
 
     def degree_histogram(
@@ -94,7 +95,7 @@ class Questions(ABC, Generic[Told]):
                 raise ArgumentError("A graph whose unit is a node takes no largest degree.", fix="give the bound alone.")
             return self._tell(checked(BoundedHistogram(*self._shares(epsilon, left_out), theta)))
         self._nothing_left_out(left_out)
-        size = self._for_edges("degree_histogram", least=1)
+        size = for_edges(self.unit, self._count_nodes, "degree_histogram", least=1)
         most = size - 1 if largest is None else min(whole(largest, "largest", least=1), max(1, size - 1))
         return self._tell(DegreeHistogram(price_of(epsilon), largest=most))
 
@@ -103,7 +104,7 @@ class Questions(ABC, Generic[Told]):
     ) -> Told:
         """Returns how many nodes have degree at most i (or "at least" i), for i = 0, …, `most_degree`. For node privacy."""
         down = one_of(side, "side", "at most", "at least") == "at most"
-        self._for_nodes("cumulative_degrees", "ask for degree_histogram and add its numbers up.")
+        for_nodes(self.unit, "cumulative_degrees", "ask for degree_histogram and add its numbers up.")
         theta = bounded(most_degree, "most_degree", MOST_NODES)
         return self._tell(checked(CumulativeDegrees(*self._shares(epsilon, left_out), theta, down)))
 
@@ -112,7 +113,7 @@ class Questions(ABC, Generic[Told]):
 
         `margin` holds for all degrees at the same time.
         """
-        self._for_edges("degree_sequence", least=1)
+        for_edges(self.unit, self._count_nodes, "degree_sequence", least=1)
         return self._tell(DegreeSequence(price_of(epsilon)))
 
     def suggest_degree(self, *, epsilon: Number, largest: int, for_epsilon: Number | None = None) -> Told:
@@ -120,7 +121,7 @@ class Questions(ABC, Generic[Told]):
 
         The value is private for nodes at this price, so it may be passed on as `most_degree`; the two prices add up.
         """
-        self._for_nodes("suggest_degree", "ask without a bound on degrees.")
+        for_nodes(self.unit, "suggest_degree", "ask without a bound on degrees.")
         cap, price = bounded(largest, "most_degree", MOST_NODES), price_of(epsilon)
         aim = price if for_epsilon is None else between(for_epsilon, "for_epsilon", smooth.LEAST, smooth.MOST)
         return self._tell(SuggestDegree(price, largest=cap, for_epsilon=aim))
@@ -133,53 +134,23 @@ class Questions(ABC, Generic[Told]):
         `margin_share`: the share of the price that is spent on a margin, such as 1/4. Without it there is no margin.
         For edge privacy; `bounded_triangles` is for node privacy.
         """
-        self._for_edges("triangles", least=3)
+        for_edges(self.unit, self._count_nodes, "triangles", least=3)
         return self._tell(_smooth(epsilon, margin_share))
 
     def stars(self, k: int, *, epsilon: Number, margin_share: Number | None = None) -> Told:
         """Returns the number of k-stars: a node with k of its neighbours. With k = 2, the paths of two edges."""
         edges = bounded(k, "k", MOST_STAR, least=2)
-        self._for_edges("stars", least=edges + 1)
+        for_edges(self.unit, self._count_nodes, "stars", least=edges + 1)
         return self._tell(_smooth(epsilon, margin_share, edges))
-
-    def _bounded_triangles(
-        self, epsilon: Number, most_triangles: int, most_nodes: int, most_edges: int, left_out: bool | None
-    ) -> Told:
-        """Asks for triangles under node privacy. The graph's size is declared, and not compared with the graph."""
-        self._for_nodes("bounded_triangles", "ask for triangles.")
-        tau = bounded(most_triangles, "most_triangles", programme.MOST_TRIANGLES)
-        bounded(most_nodes, "most_nodes", programme.MOST_NODES)
-        bounded(most_edges, "most_edges", programme.MOST_EDGES)
-        return self._tell(checked(BoundedTriangles(*self._shares(epsilon, left_out), tau)))
 
     # --- shared -------------------------------------------------------------------------------------------------
 
     def _shares(self, epsilon: Number, left_out: bool | None) -> tuple[Fraction, Fraction]:
-        """Returns the price of the answer, and that of an estimate of what its bound leaves out."""
-        price = price_of(epsilon)
-        wanted = self._estimates if left_out is None else flag(left_out, "left_out")
-        part = reserved(price) if wanted else Fraction(0)
-        return price - part, part
+        return shares(epsilon, left_out, self._estimates)
 
     def _nothing_left_out(self, left_out: bool | None) -> None:
         if left_out is not None and flag(left_out, "left_out"):
             raise ArgumentError("Nothing is left out of a graph whose unit is an edge.", fix="leave left_out out.")
-
-    def _for_edges(self, name: str, least: int) -> int:
-        """Returns the number of nodes, for a question that is private for edges, about at least so many nodes."""
-        if self.unit != "edge":
-            raise ArgumentError(
-                f"{name} is private for one edge, and this graph's unit is a node.",
-                fix=Fix("ask a question for nodes, or make the graph with {unit}.", unit=Python("unit='edge'")),
-            )
-        size = self._count_nodes()
-        if size < least:  # the nodes are public
-            raise ArgumentError(f"{name} needs {least} nodes or more, and there are {size}.", fix="list all nodes.")
-        return size
-
-    def _for_nodes(self, name: str, fix: str) -> None:
-        if self.unit != "node":
-            raise ArgumentError(f"{name} is for graphs whose unit is a node.", fix=fix)
 
     def _theta(self, most_degree: int | None, name: str) -> int | None:
         """Returns the bound on degrees under node privacy, and None under edge privacy."""
@@ -198,6 +169,41 @@ class Questions(ABC, Generic[Told]):
                 fix=Fix("leave it out, or make the graph with {unit}.", unit=Python("unit='node'")),
             )
         return None
+
+
+def for_edges(unit: str, count_nodes: Callable[[], int], name: str, least: int) -> int:
+    """Returns the number of nodes, for a question that is private for edges, about at least so many nodes."""
+    if unit != "edge":
+        raise ArgumentError(
+            f"{name} is private for one edge, and this graph's unit is a node.",
+            fix=Fix("ask a question for nodes, or make the graph with {unit}.", unit=Python("unit='edge'")),
+        )
+    size = count_nodes()
+    if size < least:  # the nodes are public
+        raise ArgumentError(f"{name} needs {least} nodes or more, and there are {size}.", fix="list all nodes.")
+    return size
+
+
+def for_nodes(unit: str, name: str, fix: str) -> None:
+    """Refuses a question that is private for nodes where edges are protected."""
+    if unit != "node":
+        raise ArgumentError(f"{name} is for graphs whose unit is a node.", fix=fix)
+
+
+def shares(epsilon: Number, left_out: bool | None, estimates: bool) -> tuple[Fraction, Fraction]:
+    """Returns the price of an answer, and that of an estimate of what its bound leaves out. `estimates`: by default."""
+    price = price_of(epsilon)
+    wanted = estimates if left_out is None else flag(left_out, "left_out")
+    part = reserved(price) if wanted else Fraction(0)
+    return price - part, part
+
+
+def triangles_for_nodes(prices: tuple[Fraction, Fraction], most_triangles: int, most_nodes: int, most_edges: int) -> Question:
+    """Returns the question about triangles under node privacy. The declared size is not compared with the graph."""
+    tau = bounded(most_triangles, "most_triangles", programme.MOST_TRIANGLES)
+    bounded(most_nodes, "most_nodes", programme.MOST_NODES)
+    bounded(most_edges, "most_edges", programme.MOST_EDGES)
+    return checked(BoundedTriangles(*prices, tau))
 
 
 def price_of(epsilon: Number) -> Fraction:

@@ -11,7 +11,7 @@ import numpy as np
 from dither.errors import ArgumentError, Fix, Python
 from dither.exact.numbers import Number, one_of
 from dither.graphs.answer import GraphAnswer
-from dither.graphs.asking import Questions, price_of
+from dither.graphs.asking import Questions, for_edges, for_nodes, price_of, shares, triangles_for_nodes
 from dither.graphs.questions import EdgesBetween, Question
 from dither.graphs.reading import Content, read
 
@@ -40,7 +40,7 @@ class Graph(Questions[GraphAnswer]):
 
     def edges_between(self, groups: Mapping[Any, Hashable], *, epsilon: Number) -> GraphAnswer:
         """Returns the number of edges for each pair of groups. `groups` is public: the group of every node."""
-        self._for_edges("edges_between", least=1)
+        for_edges(self.unit, self._count_nodes, "edges_between", least=1)
         names, group = _read_groups(groups, self._content)
         question = EdgesBetween(price_of(epsilon), groups=tuple(names))
         return self._answer(question, replace(self._content, groups=group))
@@ -53,7 +53,9 @@ class Graph(Questions[GraphAnswer]):
         It solves a linear programme, whose time grows with the graph. `most_nodes` and `most_edges` declare how large the
         graph is at most; beyond 2,000 and 10,000 the question is refused. They are not compared with the graph.
         """
-        return self._bounded_triangles(epsilon, most_triangles, most_nodes, most_edges, left_out)
+        for_nodes(self.unit, "bounded_triangles", "ask for triangles.")
+        prices = shares(epsilon, left_out, self._estimates)
+        return self._tell(triangles_for_nodes(prices, most_triangles, most_nodes, most_edges))
 
     def _tell(self, question: Question) -> GraphAnswer:
         return self._answer(question, self._content)
@@ -63,6 +65,10 @@ class Graph(Questions[GraphAnswer]):
 
     def _count_nodes(self) -> int:
         return self._content.size
+
+    @property
+    def _estimates(self) -> bool:
+        return True
 
 
 def _read_groups(groups: Any, graph: Content) -> tuple[list[Hashable], np.ndarray[Any, np.dtype[np.int64]]]:
