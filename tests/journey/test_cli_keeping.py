@@ -12,7 +12,6 @@ import pytest
 import dither as dt
 from dither.engines.duckdb.engine import DuckDB
 from journey.hospital import BY_WARD, COUNT, built, run
-from ledger.postgres_server import postgres, postgres_url  # noqa: F401
 
 
 @pytest.fixture

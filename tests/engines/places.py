@@ -1,0 +1,295 @@
+"""Where engines keep their tables. A test puts rows into a place and gets the engine that reads them, or a source for a catalog.
+
+The fixture `place` of tests/conftest.py runs a test in each place of every run: DuckDB and PostgreSQL. SQLite is a place too, for
+tests that ask for it: `@pytest.mark.parametrize("place", ["duckdb", "postgres", "sqlite"], indirect=True)`.
+
+PostgreSQL is opened as a curator opens it, by the addresses of a catalog, and by a role that can only SELECT.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import parse_qs, quote, urlsplit
+
+import duckdb
+import psycopg
+import pyarrow as pa
+from psycopg import sql
+
+import dither as dt
+from dither.engines.base import Engine, Opened
+from dither.engines.duckdb.dialect import DIALECT, secret_numbers
+from dither.engines.reference import Choose, Reference
+from dither.engines.registry import open_sources
+from dither.engines.sql.choice import keyed_choice
+from dither.engines.sql.dialect import Sql
+from dither.query.work import Group, Work
+from engines.sqlite.dialect import SQLiteDialect
+from engines.sqlite.dialect import keyed_hash as sqlite_hash
+from engines.sqlite.engine import SQLite
+from engines.tables import KINDS, SECRET, arrow, by_key, in_duckdb
+from ledger.postgres_server import Server
+
+Rows = Sequence[Mapping[str, Any]]
+Kinds = Mapping[str, Mapping[str, str]]  # of each table's columns
+READER = "reader"
+
+
+class Place(Protocol):
+    """An engine and somewhere to put its tables."""
+
+    name: str
+
+    def holds(self, text: str) -> bool:
+        """Whether a text can be stored."""
+        ...
+
+    def engine(self, tables: Mapping[str, Rows], kinds: Kinds | None = None) -> Engine:
+        """Stores the tables and returns the engine that reads them, until the next call."""
+        ...
+
+    def source(self, rows: Rows, kinds: Mapping[str, str]) -> Any:
+        """Stores a table and returns what a catalog calls it."""
+        ...
+
+    def choose(self, work: Work) -> Choose:
+        """Returns how the engine chooses groups and values, for the reference engine."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def fit(place: Place, rows: Rows) -> list[dict[str, Any]]:
+    """Returns the rows with texts that the place can hold: a zero character becomes another one."""
+
+    def held(value: Any) -> Any:
+        return value.replace("\0", "\x01") if isinstance(value, str) and not place.holds(value) else value
+
+    return [{name: held(value) for name, value in row.items()} for row in rows]
+
+
+def compare(
+    place: Place, work: Work, tables: Mapping[str, Rows], kinds: Kinds | None = None
+) -> tuple[dict[Any, Group], dict[Any, Group]]:
+    """Returns the groups that the place's engine finds, and those of the reference engine with the same choice."""
+    kinds = kinds or dict.fromkeys(tables, KINDS)
+    held = {name: fit(place, rows) for name, rows in tables.items()}
+    engine = place.engine(held, kinds)
+    engine.prepare(work)
+    reference = Reference(held, kinds, place.choose(work))
+    return by_key(engine.run(work, SECRET)), by_key(reference.run(work, SECRET))
+
+
+def sorted_by(place: Callable[..., Any]) -> Choose:
+    """Returns the choice of those with the smallest hash, which `place(secret, unit, candidates)` lists."""
+
+    def choose(secret: bytes, unit: Any, candidates: list[Any], most: int) -> list[Any]:
+        if len(candidates) <= most:
+            return candidates
+        hashes = place(secret, unit, candidates)
+        return [candidate for _, candidate in sorted(zip(hashes, candidates, strict=True), key=lambda pair: pair[0])][:most]
+
+    return choose
+
+
+class DuckDBPlace:
+    """Arrow tables in one DuckDB connection. Its hash is its own, so DuckDB computes it for the reference engine as well."""
+
+    name = "duckdb"
+
+    def __init__(self) -> None:
+        self._hashing = duckdb.connect(config={"threads": 1})
+
+    def holds(self, text: str) -> bool:
+        return True
+
+    def engine(self, tables: Mapping[str, Rows], kinds: Kinds | None = None) -> Engine:
+        return in_duckdb({name: arrow(rows, kinds[name] if kinds else KINDS) for name, rows in tables.items()})
+
+    def source(self, rows: Rows, kinds: Mapping[str, str]) -> Any:
+        return arrow(rows, kinds)
+
+    def choose(self, work: Work) -> Choose:
+        def hashes(secret: bytes, unit: Any, candidates: list[Any]) -> list[int]:
+            columns = [pa.array([unit] * len(candidates)), *map(pa.array, zip(*candidates, strict=True))]
+            names = ["u", *(f"k{i}" for i in range(len(columns) - 1))]
+            purpose = "values" if len(columns) - 1 > len(work.keys) else "groups"
+            self._hashing.register("candidates", pa.table(columns, names=names))
+            texts = [self._numbered(work, place, name) for place, name in enumerate(names)]
+            given = {name: value for name, value in secret_numbers(secret).items() if name.startswith(purpose)}
+            hashed = DIALECT.keyed_hash(purpose, [Sql(text, "") for text in texts])
+            return [row[0] for row in self._hashing.execute(f"SELECT {hashed} FROM candidates", given).fetchall()]
+
+        return sorted_by(hashes)
+
+    @staticmethod
+    def _numbered(work: Work, place: int, name: str) -> str:
+        """Public texts are numbered before they are hashed."""
+        if work.known is None or not 1 <= place <= len(work.known):
+            return name
+        return DIALECT.number_texts(name, work.known[place - 1]) or name
+
+    def close(self) -> None:
+        self._hashing.close()
+
+
+class SQLitePlace:
+    """Tables in memory."""
+
+    name = "sqlite"
+    types: Mapping[str, str] = {
+        **{"int": "INTEGER", "real": "REAL", "text": "TEXT"},
+        **{"bool": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"},
+    }
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect(":memory:")
+
+    def holds(self, text: str) -> bool:
+        return True
+
+    def engine(self, tables: Mapping[str, Rows], kinds: Kinds | None = None) -> Engine:
+        self._connection.close()
+        self._connection = sqlite3.connect(":memory:")
+        for name, rows in tables.items():
+            self._store(self._connection, name, rows, kinds[name] if kinds else KINDS)
+        return SQLite(self._connection, SQLiteDialect({name: name for name in tables}), kinds or dict.fromkeys(tables, KINDS))
+
+    def source(self, rows: Rows, kinds: Mapping[str, str]) -> Any:
+        raise NotImplementedError("tests of whole catalogs in SQLite write their own file")
+
+    def _store(self, connection: sqlite3.Connection, name: str, rows: Rows, kinds: Mapping[str, str]) -> None:
+        listed = ", ".join(f'"{column}" {self.types[kind]}' for column, kind in kinds.items())
+        connection.execute(f'CREATE TABLE "{name}" ({listed})')
+        values = [[written(row[column]) for column in kinds] for row in rows]
+        connection.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" for _ in kinds)})', values)
+
+    def choose(self, work: Work) -> Choose:
+        def hashes(secret: bytes, unit: Any, candidates: list[Any]) -> list[str]:
+            width = len(work.keys)
+            return [
+                sqlite_hash(secret + (b"groups" if len(each) == width else b"values"), unit, *map(written, each))
+                for each in candidates
+            ]
+
+        return sorted_by(hashes)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def written(value: Any) -> Any:
+    """As SQLite stores it: days and times as ISO text."""
+    return value.isoformat(*([" "] if hasattr(value, "hour") else [])) if hasattr(value, "isoformat") else value
+
+
+class PostgresPlace:
+    """Tables of a schema of their own. The engine's role may SELECT from them and do nothing else, not even make a temporary
+    table."""
+
+    name = "postgres"
+    types: Mapping[str, str] = {
+        **{"int": "bigint", "real": "double precision", "text": "text"},
+        **{"bool": "boolean", "date": "date", "timestamp": "timestamp"},
+    }
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.schema = f"place_{next(_schemas)}"
+        self._starts = 0  # of the server, as of the connection below
+        self._link: psycopg.Connection[Any] | None = None
+        self._opened: dict[str, Opened] = {}
+        self._names = itertools.count(1)
+
+    @property
+    def link(self) -> psycopg.Connection[Any]:
+        """A connection of the owner of the tables. Tests may stop the server, so it is opened again."""
+        if self._link is None or self._starts != self.server.starts:
+            self._forget()
+            settings = "-c synchronous_commit=off -c lock_timeout=20s -c client_min_messages=error"
+            self._link = psycopg.connect(self.server.uri, autocommit=True, options=settings)
+            self._starts = self.server.starts
+            self._link.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}".encode())
+            if not self._link.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [READER]).fetchall():
+                self._link.execute(f"CREATE ROLE {READER} LOGIN".encode())
+            self._link.execute(f"GRANT USAGE ON SCHEMA {self.schema} TO {READER}".encode())
+            self._link.execute(f"ALTER DEFAULT PRIVILEGES IN SCHEMA {self.schema} GRANT SELECT ON TABLES TO {READER}".encode())
+            self._link.execute(b"REVOKE TEMPORARY ON DATABASE postgres FROM PUBLIC")
+        return self._link
+
+    def holds(self, text: str) -> bool:
+        return "\0" not in text
+
+    def address(self, table: str, role: str = READER, **parameters: str) -> str:
+        """Returns what a catalog calls a table of the schema."""
+        host = parse_qs(urlsplit(self.server.uri).query)["host"][0]
+        given = {"host": host, **parameters, "table": f"{self.schema}.{table}"}
+        return f"postgresql://{role}@/postgres?" + "&".join(f"{name}={quote(value)}" for name, value in given.items())
+
+    def engine(self, tables: Mapping[str, Rows], kinds: Kinds | None = None) -> Engine:
+        kinds = kinds or dict.fromkeys(tables, KINDS)
+        link, signature = self.link, repr((sorted(tables), kinds))
+        if signature not in self._opened:
+            self._open(signature, tables, kinds)
+        with link.transaction():
+            for name, rows in tables.items():
+                stored = self._stored(signature, name)
+                link.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(self.schema, stored)))
+                self.fill(stored, rows, kinds[name])
+        return self._opened[signature].engine
+
+    def _stored(self, signature: str, name: str) -> str:
+        return f"{name}_{list(self._opened).index(signature) if signature in self._opened else len(self._opened)}"
+
+    def _open(self, signature: str, tables: Mapping[str, Rows], kinds: Kinds) -> None:
+        places = {}
+        for name in tables:
+            stored = self._stored(signature, name)
+            self.make(stored, kinds[name])
+            columns = {column: dt.column(kind=kind) for column, kind in kinds[name].items()}
+            places[name] = dt.Table(self.address(stored), unit="row", columns=columns)
+        self._opened[signature] = open_sources(dt.Catalog(places, dt.Budget(epsilon=1)))
+
+    def make(self, table: str, kinds: Mapping[str, str]) -> None:
+        """Makes an empty table."""
+        columns = [sql.SQL("{} " + self.types[kind]).format(sql.Identifier(name)) for name, kind in kinds.items()]
+        named, listed = sql.Identifier(self.schema, table), sql.SQL(", ").join(columns)
+        self.link.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(named))
+        self.link.execute(sql.SQL("CREATE UNLOGGED TABLE {} ({})").format(named, listed))
+
+    def fill(self, table: str, rows: Rows, kinds: Mapping[str, str]) -> None:
+        """Adds rows to a table."""
+        named = sql.Identifier(self.schema, table)
+        with self.link.cursor() as cursor, cursor.copy(sql.SQL("COPY {} FROM STDIN").format(named)) as copy:
+            for row in rows:
+                copy.write_row([row[name] for name in kinds])
+
+    def source(self, rows: Rows, kinds: Mapping[str, str]) -> Any:
+        table = f"table_{next(self._names)}"
+        self.make(table, kinds)
+        self.fill(table, fit(self, rows), kinds)
+        return self.address(table)
+
+    def choose(self, work: Work) -> Choose:
+        return keyed_choice
+
+    def _forget(self) -> None:
+        for opened in self._opened.values():
+            opened.close()
+        self._opened.clear()
+        if self._link is not None:
+            self._link.close()
+
+    def close(self) -> None:
+        self.link.execute(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE".encode())
+        self._forget()
+
+
+_schemas = itertools.count(1)
+POSTGRES = PostgresPlace
+PLACES: Mapping[str, Callable[[], Place]] = {"duckdb": DuckDBPlace, "sqlite": SQLitePlace}
