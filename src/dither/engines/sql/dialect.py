@@ -341,18 +341,20 @@ class Dialect:
         )
         return f"SELECT {listed} FROM {one} AS l WHERE NOT {same} AND NOT {unknown} AND ({x} IS NOT NULL OR NOT {some})"
 
-    def keyed_hash(self, purpose: str, columns: Sequence[str]) -> str:
+    def keyed_hash(self, purpose: str, columns: Sequence[Sql]) -> str:
         """Prints a hash of the columns keyed by the secret, for one of relations.PURPOSES. The secret is a parameter, never in
-        the text.
+        the text. choice.py defines a hash that is the same in every engine.
 
         NULL must be a value of its own. Ties are broken by the columns themselves, so 64 bits are enough.
         """
         raise NotImplementedError
 
-    def keep_groups(self, most: int, keys: Sequence[str], columns: Sequence[str], *, repeated: bool) -> str:
+    def keep_groups(self, most: int, heads: Sequence[Sql], columns: Sequence[str], *, repeated: bool) -> str:
         """Prints CTEs up to r: the rows of b in the `most` groups of their unit with the smallest hashes. The choice depends on
-        the unit's own keys and the secret only. `repeated`: b has several rows per unit and group."""
-        order = ", ".join([self.keyed_hash("groups", ["u", *keys]), *keys])
+        the unit's own keys and the secret only. `heads`: the unit and the keys. `repeated`: b has several rows per unit and
+        group."""
+        keys = [head.text for head in heads[1:]]
+        order = ", ".join([self.keyed_hash("groups", heads), *keys])
         place = f"{'dense_rank' if repeated else 'row_number'}() OVER (PARTITION BY u ORDER BY {order})"
         listed = ", ".join(["u", *keys, *columns])
         return self.cte("r", f"SELECT {listed} FROM (SELECT b.*, {place} AS place FROM b) WHERE place <= {most}", again=False)
@@ -367,12 +369,13 @@ class Dialect:
         inner = f"SELECT r.*, CAST({counted} AS {self.type('int')}) AS k FROM r"
         return "", f"SELECT {', '.join([*keys, 'bin', weight])} FROM ({inner})"
 
-    def keep_values(self, heads: Sequence[str], keys: Sequence[str], most: int) -> tuple[str, str]:
+    def keep_values(self, heads: Sequence[Sql], value: Sql, most: int) -> tuple[str, str]:
         """Prints further CTEs, and the keys and v of the rows of r whose v is among the `most` with the smallest hashes of
         their unit and group. NULL takes no place and stays, so that its group exists."""
-        order = ", ".join([self.keyed_hash("values", [*heads, "v"]), "v"])
-        place = f"row_number() OVER (PARTITION BY {', '.join([*heads, 'v IS NULL'])} ORDER BY {order}) AS place"
-        return "", f"SELECT {', '.join([*keys, 'v'])} FROM (SELECT r.*, {place} FROM r) WHERE place <= {most}"
+        names = [head.text for head in heads]
+        order = ", ".join([self.keyed_hash("values", [*heads, value]), "v"])
+        place = f"row_number() OVER (PARTITION BY {', '.join([*names, 'v IS NULL'])} ORDER BY {order}) AS place"
+        return "", f"SELECT {', '.join([*names[1:], 'v'])} FROM (SELECT r.*, {place} FROM r) WHERE place <= {most}"
 
 
 def too_wide(dialect: Dialect) -> ArgumentError:

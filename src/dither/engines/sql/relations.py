@@ -209,15 +209,18 @@ class Rows:
         self._work = work
         self.keys = [f"k{i}" for i in range(len(work.keys))]
         self.heads = ["u", *self.keys] if work.by_unit else self.keys
-        self._heads = [f"{self._unit()} AS u"] if work.by_unit else []
+        unit = self._unit() if work.by_unit else None
+        self._heads = [f"{unit.text} AS u"] if unit else []
         self._tests: list[str] = []
         self.kinds: list[str] = []  # of the keys
         for place, key in enumerate(work.keys):
             self._heads.append(f"{self._key(key.expression, place)} AS {self.keys[place]}")
         self._further: dict[str, str] = {}
+        kinds = [unit.kind, *self.kinds] if unit else self.kinds
+        self.columns = [Sql(name, kind, atom=True) for name, kind in zip(self.heads, kinds, strict=True)]
 
-    def _unit(self) -> str:
-        return nan_to_null(self._frame, self._frame.print(Column(UNIT))).text
+    def _unit(self) -> Sql:
+        return nan_to_null(self._frame, self._frame.print(Column(UNIT)))
 
     def _key(self, expression: Expression, place: int) -> str:
         key, name = self._frame.print(expression), self.keys[place]
@@ -282,8 +285,8 @@ def needs_choice(work: Work) -> bool:
     return work.known is None or math.prod(len(set(values)) for values in work.known) > work.max_groups
 
 
-def bounded_groups(work: Work, keys: Sequence[str], columns: Sequence[str], dialect: Dialect, *, repeated: bool) -> str:
+def bounded_groups(work: Work, rows: Rows, columns: Sequence[str], *, repeated: bool) -> str:
     """Prints CTEs up to r, the rows of b in the groups that their unit keeps. `repeated`: a unit and group may repeat in b."""
     if not needs_choice(work) or work.max_groups is None:
         return "r AS (SELECT * FROM b)"
-    return dialect.keep_groups(work.max_groups, keys, columns, repeated=repeated)
+    return rows.frame.dialect.keep_groups(work.max_groups, rows.columns, columns, repeated=repeated)

@@ -326,7 +326,7 @@ def sums_of(
     sums = [f"COALESCE(sum({name}), 0)" for name in names]
     last = group_by(rows.keys, ["count(*) AS units", *sums], "r")
     b = dialect.cte("b", bounded, again=needs_choice(work) or bool(counts))
-    head = f"WITH {b}, {bounded_groups(work, rows.keys, names, dialect, repeated=False)}"
+    head = f"WITH {b}, {bounded_groups(work, rows, names, repeated=False)}"
     places_of = {place: [int(name[1:]) for name in found] for place, found in numbers.items()}
     return Statement(last, _read_units(keys, width, places_of), head=head, width=width + 1 + len(names))
 
@@ -420,7 +420,7 @@ def _bounded_bins(work: Work, rows: Rows, most: int, first: str, dialect: Dialec
     """Prints the histogram with the weights of units scaled that have more than `most` counted rows in a group."""
     wide = not is_narrow(ROWS * most * SCALE)
     further, weighed = dialect.weigh_bins(rows.heads, rows.keys, most, SCALE, wide=wide)
-    kept = bounded_groups(work, rows.keys, ["bin", "n"], dialect, repeated=True)
+    kept = bounded_groups(work, rows, ["bin", "n"], repeated=True)
     # A unit's weights are at most SCALE for each of its rows, so 2^40 rows weigh at most 2^56.
     last = group_by([*rows.keys, "bin"], [f"CAST(sum(weight) AS {dialect.type('int')})"], f"({weighed})")
     return f"WITH {dialect.cte('b', first)}, {kept}{further} {last}"
@@ -450,14 +450,15 @@ def _read_bin_columns(keys: Keys, width: int, place: int, steps: int) -> Callabl
 def _distinct(work: Work, source: Printed, place: int, measure: Distinct, dialect: Dialect) -> Statement:
     rows = Rows(work, source, dialect)
     x = nan_to_null(rows.frame, rows.frame.print(measure.expression))
-    name = rows.column(fix_zero(rows.frame, x))
+    value = fix_zero(rows.frame, x)
+    name = rows.column(value)
     inner = f"(SELECT {', '.join([*rows.heads, f'{name} AS v'])} FROM ({rows.select()}))"
     read = _read_distinct(dialect.read_keys(rows.kinds), len(work.keys), place)
     if not work.by_unit:
         return Statement(rows.only_known(group_by(rows.keys, ["count(DISTINCT v)", "count(*) AS n"], inner), "n"), read)
     first = rows.only_known(group_by([*rows.heads, "v"], ["count(*) AS n"], inner), "n")
-    further, kept = dialect.keep_values(rows.heads, rows.keys, measure.max_values)
-    bound = bounded_groups(work, rows.keys, ["v"], dialect, repeated=True)
+    further, kept = dialect.keep_values(rows.columns, Sql("v", value.kind, atom=True), measure.max_values)
+    bound = bounded_groups(work, rows, ["v"], repeated=True)
     last = group_by(rows.keys, ["count(DISTINCT v)"], f"({kept})")
     return Statement(f"WITH {dialect.cte('b', first)}, {bound}{further} {last}", read)
 
