@@ -78,7 +78,9 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """Every engine: a test that takes this puts tables into it, and runs on all of them."""
     from engines import places
 
-    made = places.POSTGRES(request.getfixturevalue("postgres")) if request.param == "postgres" else places.PLACES[request.param]()
+    made = (
+        places.POSTGRES(request.getfixturevalue("postgres")) if request.param == "postgres" else places.PLACES[request.param]()
+    )
     yield made
     made.close()
 

@@ -1,7 +1,7 @@
-"""Where engines keep their tables. A test puts rows into a place and gets the engine that reads them, or a source for a catalog.
+"""Where engines keep their tables. A test puts rows into a place and gets the engine that reads them, or a catalog's source.
 
-The fixture `place` of tests/conftest.py runs a test in each place of every run: DuckDB and PostgreSQL. SQLite is a place too, for
-tests that ask for it: `@pytest.mark.parametrize("place", ["duckdb", "postgres", "sqlite"], indirect=True)`.
+The fixture `place` of tests/conftest.py runs a test in DuckDB and in PostgreSQL. SQLite is a place too, for tests that ask for
+it: `@pytest.mark.parametrize("place", ["duckdb", "postgres", "sqlite"], indirect=True)`.
 
 PostgreSQL is opened as a curator opens it, by the addresses of a catalog, and by a role that can only SELECT.
 """
@@ -11,8 +11,6 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -57,7 +55,7 @@ class Place(Protocol):
         """Stores a table and returns what a catalog calls it."""
         ...
 
-    def choose(self, work: Work) -> Choose:
+    def choose(self, work: Work, tables: Mapping[str, Rows], kinds: Kinds) -> Choose:
         """Returns how the engine chooses groups and values, for the reference engine."""
         ...
 
@@ -81,18 +79,17 @@ def compare(
     held = {name: fit(place, rows) for name, rows in tables.items()}
     engine = place.engine(held, kinds)
     engine.prepare(work)
-    reference = Reference(held, kinds, place.choose(work))
+    reference = Reference(held, kinds, place.choose(work, held, kinds))
     return by_key(engine.run(work, SECRET)), by_key(reference.run(work, SECRET))
 
 
-def sorted_by(place: Callable[..., Any]) -> Choose:
-    """Returns the choice of those with the smallest hash, which `place(secret, unit, candidates)` lists."""
+def sorted_by(hashed: Callable[[bytes, Any, Any], Any]) -> Choose:
+    """Returns the choice of the candidates with the smallest hashes."""
 
     def choose(secret: bytes, unit: Any, candidates: list[Any], most: int) -> list[Any]:
         if len(candidates) <= most:
             return candidates
-        hashes = place(secret, unit, candidates)
-        return [candidate for _, candidate in sorted(zip(hashes, candidates, strict=True), key=lambda pair: pair[0])][:most]
+        return sorted(candidates, key=lambda each: hashed(secret, unit, each))[:most]
 
     return choose
 
@@ -114,18 +111,29 @@ class DuckDBPlace:
     def source(self, rows: Rows, kinds: Mapping[str, str]) -> Any:
         return arrow(rows, kinds)
 
-    def choose(self, work: Work) -> Choose:
-        def hashes(secret: bytes, unit: Any, candidates: list[Any]) -> list[int]:
-            columns = [pa.array([unit] * len(candidates)), *map(pa.array, zip(*candidates, strict=True))]
-            names = ["u", *(f"k{i}" for i in range(len(columns) - 1))]
-            purpose = "values" if len(columns) - 1 > len(work.keys) else "groups"
-            self._hashing.register("candidates", pa.table(columns, names=names))
-            texts = [self._numbered(work, place, name) for place, name in enumerate(names)]
-            given = {name: value for name, value in secret_numbers(secret).items() if name.startswith(purpose)}
-            hashed = DIALECT.keyed_hash(purpose, [Sql(text, "") for text in texts])
-            return [row[0] for row in self._hashing.execute(f"SELECT {hashed} FROM candidates", given).fetchall()]
+    def choose(self, work: Work, tables: Mapping[str, Rows], kinds: Kinds) -> Choose:
+        """DuckDB hashes all candidates at once: it takes milliseconds for each query."""
+        met: dict[type, dict[tuple[Any, ...], int]] = {}
 
-        return sorted_by(hashes)
+        def note(secret: bytes, unit: Any, candidates: list[Any], most: int) -> list[Any]:
+            for each in candidates:
+                met.setdefault(_type(work, each), {})[unit, *each] = 0
+            return candidates
+
+        Reference(tables, kinds, note).run(work, SECRET)
+        for found in met.values():
+            found.update(zip(found, self._hashes(work, list(found)), strict=True))
+        return sorted_by(lambda secret, unit, each: met[_type(work, each)][unit, *each])
+
+    def _hashes(self, work: Work, rows: list[tuple[Any, ...]]) -> list[int]:
+        columns = [pa.array(column) for column in zip(*rows, strict=True)]
+        names = ["u", *(f"k{i}" for i in range(len(columns) - 1))]
+        purpose = "values" if len(names) - 1 > len(work.keys) else "groups"
+        self._hashing.register("candidates", pa.table(columns, names=names))
+        texts = [self._numbered(work, place, name) for place, name in enumerate(names)]
+        given = {name: value for name, value in secret_numbers(SECRET).items() if name.startswith(purpose)}
+        hashed = DIALECT.keyed_hash(purpose, [Sql(text, "") for text in texts])
+        return [row[0] for row in self._hashing.execute(f"SELECT {hashed} FROM candidates", given).fetchall()]
 
     @staticmethod
     def _numbered(work: Work, place: int, name: str) -> str:
@@ -138,13 +146,22 @@ class DuckDBPlace:
         self._hashing.close()
 
 
+def _type(work: Work, candidate: tuple[Any, ...]) -> type:
+    """Returns the type of a candidate's value; that of None for a group."""
+    return type(candidate[-1] if len(candidate) > len(work.keys) else None)
+
+
 class SQLitePlace:
     """Tables in memory."""
 
     name = "sqlite"
     types: Mapping[str, str] = {
-        **{"int": "INTEGER", "real": "REAL", "text": "TEXT"},
-        **{"bool": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"},
+        "int": "INTEGER",
+        "real": "REAL",
+        "text": "TEXT",
+        "bool": "BOOLEAN",
+        "date": "DATE",
+        "timestamp": "TIMESTAMP",
     }
 
     def __init__(self) -> None:
@@ -169,15 +186,12 @@ class SQLitePlace:
         values = [[written(row[column]) for column in kinds] for row in rows]
         connection.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" for _ in kinds)})', values)
 
-    def choose(self, work: Work) -> Choose:
-        def hashes(secret: bytes, unit: Any, candidates: list[Any]) -> list[str]:
-            width = len(work.keys)
-            return [
-                sqlite_hash(secret + (b"groups" if len(each) == width else b"values"), unit, *map(written, each))
-                for each in candidates
-            ]
+    def choose(self, work: Work, tables: Mapping[str, Rows], kinds: Kinds) -> Choose:
+        def hashed(secret: bytes, unit: Any, each: tuple[Any, ...]) -> str:
+            purpose = b"groups" if len(each) == len(work.keys) else b"values"
+            return sqlite_hash(secret + purpose, unit, *map(written, each))
 
-        return sorted_by(hashes)
+        return sorted_by(hashed)
 
     def close(self) -> None:
         self._connection.close()
@@ -194,8 +208,12 @@ class PostgresPlace:
 
     name = "postgres"
     types: Mapping[str, str] = {
-        **{"int": "bigint", "real": "double precision", "text": "text"},
-        **{"bool": "boolean", "date": "date", "timestamp": "timestamp"},
+        "int": "bigint",
+        "real": "double precision",
+        "text": "text",
+        "bool": "boolean",
+        "date": "date",
+        "timestamp": "timestamp",
     }
 
     def __init__(self, server: Server) -> None:
@@ -214,13 +232,27 @@ class PostgresPlace:
             settings = "-c synchronous_commit=off -c lock_timeout=20s -c client_min_messages=error"
             self._link = psycopg.connect(self.server.uri, autocommit=True, options=settings)
             self._starts = self.server.starts
-            self._link.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}".encode())
             if not self._link.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [READER]).fetchall():
                 self._link.execute(f"CREATE ROLE {READER} LOGIN".encode())
-            self._link.execute(f"GRANT USAGE ON SCHEMA {self.schema} TO {READER}".encode())
-            self._link.execute(f"ALTER DEFAULT PRIVILEGES IN SCHEMA {self.schema} GRANT SELECT ON TABLES TO {READER}".encode())
             self._link.execute(b"REVOKE TEMPORARY ON DATABASE postgres FROM PUBLIC")
+            self._link.execute(self._make_schema.encode())
         return self._link
+
+    @property
+    def _make_schema(self) -> str:
+        return (
+            f"CREATE SCHEMA IF NOT EXISTS {self.schema}; SET search_path = {self.schema}, public;"
+            f"GRANT USAGE ON SCHEMA {self.schema} TO {READER};"
+            f"ALTER DEFAULT PRIVILEGES IN SCHEMA {self.schema} GRANT SELECT ON TABLES TO {READER}"
+        )
+
+    def run(self, statements: str) -> None:
+        """Runs statements as the owner of the tables, in their schema."""
+        self.link.execute(statements.encode())
+
+    def empty(self) -> None:
+        """Drops all that is in the schema."""
+        self.run(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE; {self._make_schema}")
 
     def holds(self, text: str) -> bool:
         return "\0" not in text
@@ -275,7 +307,7 @@ class PostgresPlace:
         self.fill(table, fit(self, rows), kinds)
         return self.address(table)
 
-    def choose(self, work: Work) -> Choose:
+    def choose(self, work: Work, tables: Mapping[str, Rows], kinds: Kinds) -> Choose:
         return keyed_choice
 
     def _forget(self) -> None:
@@ -286,10 +318,8 @@ class PostgresPlace:
             self._link.close()
 
     def close(self) -> None:
-        self.link.execute(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE".encode())
+        self.run(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
         self._forget()
 
 
 _schemas = itertools.count(1)
-POSTGRES = PostgresPlace
-PLACES: Mapping[str, Callable[[], Place]] = {"duckdb": DuckDBPlace, "sqlite": SQLitePlace}

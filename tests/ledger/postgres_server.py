@@ -70,4 +70,3 @@ def with_default(url: str, setting: str) -> str:
     """The same address for a role or database whose default is another one."""
     base, _, schema = url.partition("#")
     return f"{base}&options=-c%20{setting.replace(' ', '%5C%20').replace('=', '%3D')}#{schema}"
-
