@@ -13,7 +13,7 @@ from dataclasses import dataclass
 class Stored:
     """A type. `usual` and `odd` are SQL; `kind`: the kind in which questions read it, "" if they cannot.
 
-    `needs`: statements that make the type. `extension`: it needs one that a server may not have.
+    `needs`: a type or collation of MADE. `extension`: it needs one that a server may not have.
     """
 
     type: str
@@ -22,12 +22,17 @@ class Stored:
     odd: tuple[str, ...]
     needs: str = ""
     extension: str = ""
-    name: str = ""
 
-    @property
-    def label(self) -> str:
-        return self.name or self.type
 
+MADE = {
+    "blind": "CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",  # to case
+    "mood": "CREATE TYPE mood AS ENUM ('a', '', 'Ä b', 'with ''quotes''')",
+    "digits": "CREATE DOMAIN digits AS text CHECK (VALUE ~ '^[0-9]*$')",
+    "share": "CREATE DOMAIN share AS numeric NOT NULL CHECK (VALUE BETWEEN 0 AND 1)",
+    "inner_mood": "CREATE TYPE mood AS ENUM ('a', ''); CREATE DOMAIN inner_mood AS mood",
+    "shares": "CREATE DOMAIN shares AS numeric[]",
+    "pair": "CREATE TYPE pair AS (a int, b text)",
+}
 
 _TINY = "5e-324"
 _TEXTS = (
@@ -86,22 +91,20 @@ NUMBERS = [
 TEXTS = [
     Stored("text", "text", "'a'", _TEXTS),
     Stored("varchar", "text", "'a'", _TEXTS),
-    Stored("varchar(5)", "text", "'a'", ("''", "'a    '", "U&'\\+01F600\\+01F600\\+01F600\\+01F600\\+01F600'")),
+    Stored("varchar(5)", "text", "'a'", ("''", "'a    '", "repeat(U&'\\+01F600', 5)")),
     Stored("char(5)", "text", "'a'", ("''", "'a '", "'     '", "U&'\\00E9'")),
-    Stored("text COLLATE \"C\"", "text", "'a'", _TEXTS[:6]),
-    Stored("text COLLATE blind", "text", "'a'", _TEXTS[:6], _BLIND := (
-        "CREATE COLLATION IF NOT EXISTS blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
-    ), "icu", "text of a collation that is blind to case"),
-    Stored("\"char\"", "", "'a'", ("''", "E'\\\\377'")),
+    Stored('text COLLATE "C"', "text", "'a'", _TEXTS[:6]),
+    Stored("text COLLATE blind", "text", "'a'", _TEXTS[:6], "blind", "icu"),
+    Stored('"char"', "", "'a'", ("''", "E'\\\\377'")),
     Stored("name", "", "'a'", ("''", "repeat('x', 63)")),
     Stored("citext", "", "'a'", _TEXTS[:6], extension="citext"),
     Stored("uuid", "text", "'00000000-0000-0000-0000-000000000001'", ("'ffffffff-ffff-ffff-ffff-ffffffffffff'",)),
-    Stored("mood", "text", "'a'", ("''", "'Ä b'", "'with ''quotes'''"), "CREATE TYPE mood AS ENUM ('a', '', 'Ä b', 'with ''quotes''')", name="an enum"),
-    Stored("digits", "text", "'1'", ("'0123456789'",), "CREATE DOMAIN digits AS text CHECK (VALUE ~ '^[0-9]*$')", name="a domain of text"),
-    Stored("share", "real", "0.5", ("1", "0"), "CREATE DOMAIN share AS numeric NOT NULL CHECK (VALUE BETWEEN 0 AND 1)", name="a domain of numeric"),
-    Stored("inner_mood", "text", "'a'", ("''",), "CREATE TYPE mood AS ENUM ('a', ''); CREATE DOMAIN inner_mood AS mood", name="a domain of an enum"),
-    Stored("shares", "", "'{0.5}'", ("'{}'",), "CREATE DOMAIN shares AS numeric[]", name="a domain of an array"),
-]  # fmt: skip
+    Stored("mood", "text", "'a'", ("''", "'Ä b'", "'with ''quotes'''"), "mood"),
+    Stored("digits", "text", "'1'", ("'0123456789'",), "digits"),
+    Stored("share", "real", "0.5", ("1", "0"), "share"),
+    Stored("inner_mood", "text", "'a'", ("''",), "inner_mood"),
+    Stored("shares", "", "'{0.5}'", ("'{}'",), "shares"),
+]
 MOMENTS = [
     Stored("date", "date", "'2020-01-01'", tuple(moment.replace("294276", "5874897") for moment in _MOMENTS)),
     Stored("timestamp", "timestamp", "'2020-01-01 12:00:00'", _MOMENTS),
@@ -124,7 +127,7 @@ OTHERS = [
     Stored("int4range", "", "'[1,2)'", ("'empty'", "'(,)'")),
     Stored("tsvector", "", "'a'", ("''",)),
     Stored("xml", "", "'<a/>'", ("''",), extension="xml"),
-    Stored("pair", "", "'(1,a)'", ("'(,)'",), "CREATE TYPE pair AS (a int, b text)", name="a composite"),
+    Stored("pair", "", "'(1,a)'", ("'(,)'",), "pair"),
     Stored("regclass", "", "'pg_class'::regclass", ("4294967295::oid::regclass",)),
     Stored("hstore", "", "'a=>1'", ("''",), extension="hstore"),
 ]
@@ -144,12 +147,13 @@ RELATIONS: dict[str, str] = {
     "materialised view": "CREATE MATERIALIZED VIEW t AS TABLE base",
     "partitions": (
         "CREATE TABLE t (x double precision, pid bigint, flag boolean) PARTITION BY LIST (flag);"
-        "CREATE TABLE t_yes PARTITION OF t FOR VALUES IN (true); CREATE TABLE t_no (flag boolean, pid bigint, x double precision);"
-        "ALTER TABLE t ATTACH PARTITION t_no DEFAULT; INSERT INTO t (pid, flag, x) TABLE base"
+        "CREATE TABLE t_yes PARTITION OF t FOR VALUES IN (true);"
+        "CREATE TABLE t_no (flag boolean, pid bigint, x double precision); ALTER TABLE t ATTACH PARTITION t_no DEFAULT; INSERT INTO t (pid, flag, x) TABLE base"
     ),
     "inheritance": (
         "CREATE TABLE t (pid bigint, flag boolean, x double precision); CREATE TABLE child (more text) INHERITS (t);"
-        "INSERT INTO t SELECT pid, flag, x FROM base WHERE flag; INSERT INTO child SELECT pid, flag, x, 'a' FROM base WHERE NOT flag"
+        "INSERT INTO t SELECT pid, flag, x FROM base WHERE flag;"
+        "INSERT INTO child SELECT pid, flag, x, 'a' FROM base WHERE NOT flag"
     ),
     "row-level security": (
         "CREATE TABLE t AS TABLE base; ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON t FOR SELECT USING (pid > 2)"

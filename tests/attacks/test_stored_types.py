@@ -1,4 +1,4 @@
-"""No value that PostgreSQL can store makes a question fail, and types that questions cannot use are refused by the schema alone."""
+"""No value that PostgreSQL can store makes a question fail. Types that questions cannot use are refused by the schema alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
-from attacks.stored import FOREIGN, RELATIONS, SPECIMENS, Stored
+from attacks.stored import FOREIGN, MADE, RELATIONS, SPECIMENS, Stored
 from attacks.test_zoo import ANSWERED, NO_KIND, statuses
 from dither.engines.registry import read_schema
 from engines.places import PostgresPlace
@@ -28,7 +28,7 @@ def store(zoo: PostgresPlace, specimen: Stored, odd: tuple[str, ...]) -> str:
     try:
         if specimen.extension in ("citext", "hstore"):
             zoo.run(f"CREATE EXTENSION IF NOT EXISTS {specimen.extension} SCHEMA public")
-        zoo.run(f"{specimen.needs}; CREATE TABLE t (pid bigint, flag boolean, x {specimen.type})")
+        zoo.run(f"{MADE.get(specimen.needs, str())}; CREATE TABLE t (pid bigint, flag boolean, x {specimen.type})")
     except psycopg.Error:
         if specimen.extension:
             pytest.skip(f"the server has no {specimen.extension}")
@@ -39,11 +39,11 @@ def store(zoo: PostgresPlace, specimen: Stored, odd: tuple[str, ...]) -> str:
 
 
 def check(specimen: Stored, without: list[str], within: list[str]) -> None:
-    assert without == within, specimen.label
-    assert set(within) == {ANSWERED} if specimen.kind else within[0].startswith(NO_KIND), (specimen.label, within)
+    assert without == within, specimen.type
+    assert set(within) == {ANSWERED} if specimen.kind else within[0].startswith(NO_KIND), (specimen.type, within)
 
 
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.label)
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.type)
 def test_odd_values_change_no_status(zoo: PostgresPlace, specimen: Stored) -> None:
     without = statuses(store(zoo, specimen, ()))
     source = store(zoo, specimen, specimen.odd)
@@ -52,10 +52,10 @@ def test_odd_values_change_no_status(zoo: PostgresPlace, specimen: Stored) -> No
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.label)
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.type)
 def test_no_single_odd_value_changes_a_status(zoo: PostgresPlace, specimen: Stored) -> None:
     without = statuses(store(zoo, specimen, ()))
-    for odd in (*specimen.odd, *(() if "NOT NULL" in specimen.needs else ("NULL",))):
+    for odd in (*specimen.odd, *(() if specimen.needs == "share" else ("NULL",))):
         check(specimen, without, statuses(store(zoo, specimen, (odd,))))
 
 
