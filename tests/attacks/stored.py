@@ -148,7 +148,8 @@ RELATIONS: dict[str, str] = {
     "partitions": (
         "CREATE TABLE t (x double precision, pid bigint, flag boolean) PARTITION BY LIST (flag);"
         "CREATE TABLE t_yes PARTITION OF t FOR VALUES IN (true);"
-        "CREATE TABLE t_no (flag boolean, pid bigint, x double precision); ALTER TABLE t ATTACH PARTITION t_no DEFAULT; INSERT INTO t (pid, flag, x) TABLE base"
+        "CREATE TABLE t_no (flag boolean, pid bigint, x double precision);"
+        "ALTER TABLE t ATTACH PARTITION t_no DEFAULT; INSERT INTO t (pid, flag, x) TABLE base"
     ),
     "inheritance": (
         "CREATE TABLE t (pid bigint, flag boolean, x double precision); CREATE TABLE child (more text) INHERITS (t);"

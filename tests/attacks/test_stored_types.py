@@ -28,7 +28,7 @@ def store(zoo: PostgresPlace, specimen: Stored, odd: tuple[str, ...]) -> str:
     try:
         if specimen.extension in ("citext", "hstore"):
             zoo.run(f"CREATE EXTENSION IF NOT EXISTS {specimen.extension} SCHEMA public")
-        zoo.run(f"{MADE.get(specimen.needs, str())}; CREATE TABLE t (pid bigint, flag boolean, x {specimen.type})")
+        zoo.run(f"{MADE.get(specimen.needs, '')}; CREATE TABLE t (pid bigint, flag boolean, x {specimen.type})")
     except psycopg.Error:
         if specimen.extension:
             pytest.skip(f"the server has no {specimen.extension}")
