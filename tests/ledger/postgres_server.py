@@ -11,6 +11,8 @@ import os
 import subprocess
 import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,19 @@ class Server:
         """`fast` ends every session; `immediate` is a power cut for all that the server has only in its memory."""
         words = ("-w", "-D", str(self._server.pgdata), "-m", how, "stop")
         pgexec("pg_ctl", words, bin_path=self._server.bin_path, user=self._server.system_user)
+
+    @contextmanager
+    def guarding(self, role: str) -> Iterator[None]:
+        """Asks a role for its password, inside the block. Everybody else is trusted."""
+        file = self._server.pgdata / "pg_hba.conf"
+        trusting = file.read_text(encoding="utf-8")
+        try:
+            file.write_text(f"local all {role} scram-sha-256\n{trusting}", encoding="utf-8")
+            self.sql("SELECT pg_reload_conf()")
+            yield
+        finally:
+            file.write_text(trusting, encoding="utf-8")
+            self.sql("SELECT pg_reload_conf()")
 
     def close(self) -> None:
         self._server.cleanup()
