@@ -78,9 +78,8 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """Every engine: a test that takes this puts tables into it, and runs on all of them."""
     from engines import places
 
-    made = (
-        places.POSTGRES(request.getfixturevalue("postgres")) if request.param == "postgres" else places.PLACES[request.param]()
-    )
+    embedded = {"duckdb": places.DuckDBPlace, "sqlite": places.SQLitePlace}.get(request.param)
+    made: Place = embedded() if embedded else places.PostgresPlace(request.getfixturevalue("postgres"))
     yield made
     made.close()
 
