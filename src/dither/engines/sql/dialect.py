@@ -31,7 +31,8 @@ class Sql:
 
     `kind` is one of catalog.KINDS, or "null" for a bare NULL. `atom`: a column or a constant, so it may be written twice
     without being computed twice. `nan`: a double that may be NaN where the specification says NULL.
-    `level`: the stages of helper columns that it needs. `constant`: its value, if it is a constant.
+    `level`: the stages of helper columns that it needs. `constant`: its value, if it is a constant. `span`: for engines that
+    guard arithmetic: finite values other than 0 are between 2^-span and 2^span; None: any double.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Sql:
     nan: bool = False
     level: int = 0
     constant: int | float | Fraction | str | None = None
+    span: int | None = None
 
 
 def build(text: str, kind: str, *arguments: Sql, nan: bool = False) -> Sql:
@@ -131,6 +133,7 @@ class Dialect:
     repeats = False  # floor, trunc and round write their argument more than once, so it needs a name first
     nan_is_largest = False  # whether NaN compares as larger than all numbers
     double_sums = False  # sums of whole numbers are faster in doubles than in integers
+    counts_arguments = False  # counting values by the argument is cheaper than by its whole number of steps
     few_values = -1  # whole numbers with at most so many steps are clipped by `clip_few`
     fence = ""  # after a subselect: stops the planner from copying its columns to every use
 
@@ -247,10 +250,6 @@ class Dialect:
         """Rounds to the nearest whole number, halves to the even one."""
         return f"round_even({x}, 0)"
 
-    def divide(self, x: str, y: str) -> str:
-        """Prints x / y, for finite x and a constant y above 0; a result that is too small is 0."""
-        return f"({x} / {y})"
-
     # --- integers -----------------------------------------------------------------------------------------------
 
     def integer_type(self, most: int) -> str:
@@ -272,6 +271,10 @@ class Dialect:
         raise NotImplementedError
 
     # --- aggregates ---------------------------------------------------------------------------------------------
+
+    def exact_aggregate(self, name: str, kind: str) -> str:
+        """Returns the name of an exact aggregate of values of a kind."""
+        return self.aggregates.get(name, name)
 
     def aggregate(self, function: str, argument: str, where: str) -> str:
         """Prints an aggregate over the rows for which the column `where` is true; over all rows if it is empty."""
@@ -310,6 +313,13 @@ class Dialect:
         """
         inside = f"({x} >= {low}) = ({x} <= {high})"
         return f"(CASE WHEN {inside} THEN {x} WHEN {x} < {low} THEN {low} WHEN {above} THEN {high} END)"
+
+    def steps_above(self, x: str, low: float, high: float, step: float) -> str:
+        """Prints how many steps a double is above its lower bound, clipped, as a double. NaN is above infinity, so no arm of
+        `clip` takes it and it becomes NULL."""
+        text = self.clip(x, self.double(low), self.double(high), f"{x} <= {self.double(math.inf)}")
+        text = f"({text} - {self.double(low)})" if low else text
+        return text if step == 1 else f"({text} / {self.double(step)})"
 
     def clip_few(self, x: str, low: int, high: int) -> str:
         """Clips a whole number to its bounds; NULL becomes `low`. See `few_values`."""

@@ -9,6 +9,7 @@ that their unit keeps. The dialect chooses how (`keep_groups`); that depends on 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -26,7 +27,7 @@ from dither.engines.sql.dialect import (
     whole,
     widest,
 )
-from dither.engines.sql.frame import Frame, Printed, exact_total, select, summed, with_plain_names
+from dither.engines.sql.frame import Frame, Printed, exact_total, is_column, select, summed, with_plain_names
 from dither.engines.sql.windows import within_unit
 from dither.query import nodes
 from dither.query.nodes import Aggregate, Column, Expression, PerUnit
@@ -56,7 +57,7 @@ def _aggregate(frame: Frame, aggregate: Aggregate) -> Sql:
 
 
 def _plain(name: str, kind: str | None = None) -> Callable[[Stages, Sql], Sql]:
-    return lambda stages, x: build(f"{stages.dialect.aggregates.get(name, name)}({x.text})", kind or x.kind, x)
+    return lambda stages, x: build(f"{stages.dialect.exact_aggregate(name, x.kind)}({x.text})", kind or x.kind, x)
 
 
 def _sum(stages: Stages, x: Sql) -> Sql:
@@ -134,7 +135,8 @@ def _condition(frame: Frame, condition: nodes.Expression) -> str:
 
 def _scan(node: nodes.Scan, schema: Schema, dialect: Dialect) -> Printed:
     pairs = schema(node.table)
-    columns = [build(dialect.scan(column, kind), kind, nan=kind == "real") for column, kind in pairs]
+    printed = [(dialect.scan(column, kind), dialect.identifier(column), kind) for column, kind in pairs]
+    columns = [Sql(text, kind, atom=text == name, nan=kind == "real") for text, name, kind in printed]
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
     names = [f"{node.alias}.{column}" for column, _ in pairs]
     return with_plain_names(f"SELECT {listed} FROM {dialect.table(node.table)}", names, columns)
@@ -157,7 +159,7 @@ def _sides(left: Printed, right: Printed, equal: Equal, dialect: Dialect) -> tup
 
 def _of(side: str, x: Sql) -> str:
     """Prefixes a column with its side; a constant gets no prefix."""
-    return f"{side}.{x.text}" if x.text[0] in "ch" and x.text[1:].isdecimal() else x.text
+    return f"{side}.{x.text}" if is_column(x.text) else x.text
 
 
 def _and(pairs: list[tuple[str, str]]) -> str:
@@ -266,9 +268,13 @@ class Rows:
         """Returns the name of a column that is true for the counted rows, "" if all rows count."""
         return "" if where is None else self.column(self._frame.print(where))
 
-    def select(self) -> str:
+    def select(self, over: Sequence[str] = ()) -> str:
+        """Prints the SELECT. `over`: the expressions computed from it; a column that they use twice is computed once."""
         listed = [*self._heads, *(f"{text} AS {name}" for text, name in self._further.items())] or ["1 AS one"]
         text = f"SELECT {', '.join(listed)} FROM {self._frame.source()}"
+        uses = re.findall(r"\bx[0-9]+\b", " ".join(over)) if self._frame.dialect.fence else []
+        if any(uses.count(name) > 1 for text, name in self._further.items() if not is_column(text)):
+            text += self._frame.dialect.fence
         return f"SELECT * FROM ({text}) WHERE u IS NOT NULL" if self._work.by_unit else text
 
 

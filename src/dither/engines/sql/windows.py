@@ -63,7 +63,7 @@ def _over(frame: Frame, window: Window, over: str, keys: Sequence[Sql]) -> Sql:
     if name in ("lag", "lead"):
         return _shifted(frame, window, over, keys)
     arguments = [_key(frame, frame.print(argument)) for argument in window.arguments]
-    inner = "*" if name == "count" and not arguments else ", ".join(x.text for x in arguments)
+    inner = "*" if name == "count" and not arguments else ", ".join(map(_argument, arguments))
     return build(f"{name}({inner}){over}", "int", *arguments, *keys)
 
 
@@ -71,12 +71,20 @@ def _shifted(frame: Frame, window: Window, over: str, keys: Sequence[Sql]) -> Sq
     value, offset, default = (frame.print(argument) for argument in window.arguments)
     x, other = (_key(frame, each) for each in unify(frame, [value, default])) if default.kind != "null" else (value, default)
     x = _key(frame, x)
-    inner = f"{x.text}, {offset.text}" + (f", {other.text}" if default.kind != "null" else "")
+    inner = f"{x.text}, {_argument(offset)}" + (f", {other.text}" if default.kind != "null" else "")
     return build(f"{window.function}({inner}){over}", x.kind, x, *keys)
 
 
+def _argument(x: Sql) -> str:
+    """Prints a number of rows or parts as plain digits, because engines want their default integer there."""
+    return str(x.constant) if isinstance(x.constant, int) else x.text
+
+
 def _plain(name: str) -> Callable[[Frame, Sql, str, Sequence[Sql]], Sql]:
-    return lambda frame, x, over, keys: build(f"{frame.dialect.aggregates.get(name, name)}({x.text}){over}", x.kind, x, *keys)
+    def printer(frame: Frame, x: Sql, over: str, keys: Sequence[Sql]) -> Sql:
+        return build(f"{frame.dialect.exact_aggregate(name, x.kind)}({x.text}){over}", x.kind, x, *keys)
+
+    return printer
 
 
 def _sum(frame: Frame, x: Sql, over: str, keys: Sequence[Sql]) -> Sql:

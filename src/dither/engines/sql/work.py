@@ -58,6 +58,8 @@ def summand(frame: Frame, argument: Quantised, *, real: bool) -> Summand:
         clipped = build(dialect.clip_few(atom.text, low, int(_high(argument))), "int", atom)
         number = _from_zero(dialect, dialect.as_double(clipped) if real else clipped, low)
         return Summand(atom, _in_steps(dialect, number, argument))
+    if dialect.counts_arguments and not _counts(x, argument):
+        return Summand(nan_to_null(frame, frame.atom(dialect.as_double(x))), quantise(frame, argument))
     if real and not _counts(x, argument):
         q = _cut(frame, _real(frame, dialect.as_double(x), argument), argument, dialect.double(argument.steps))
     else:
@@ -98,12 +100,7 @@ def _real(frame: Frame, number: Sql, argument: Quantised) -> Sql:
     """Prints q as a double that is a whole number."""
     x, dialect = frame.atom(number), frame.dialect
     low, top, step = nearest(argument.low), nearest(_high(argument)), nearest(argument.step)
-    # NaN is above infinity, so no arm takes it and it becomes NULL.
-    text = dialect.clip(x.text, dialect.double(low), dialect.double(top), f"{x.text} <= {dialect.double(math.inf)}")
-    if low:
-        text = f"({text} - {dialect.double(low)})"
-    if step != 1:
-        text = dialect.divide(text, dialect.double(step))
+    text = dialect.steps_above(x.text, low, top, step)
     return build(dialect.floor(f"{text} + {dialect.number('0.5')}"), "real", x)
 
 
@@ -314,7 +311,7 @@ def sums_of(
         if isinstance(measure, Sums):
             plan.append((place, _moments(rows, aggregates, measure, wide or work.by_unit), measure.max_rows))
     counted = [f"{aggregates.name(_count(rows, each))} AS n{place}" for place, each in enumerate(counts)]
-    first = rows.only_known(group_by(rows.heads, aggregates.listed(), f"({rows.select()})"), rows_counted)
+    first = rows.only_known(group_by(rows.heads, aggregates.listed(), f"({rows.select(aggregates.listed())})"), rows_counted)
     keys, width = dialect.read_keys(rows.kinds), len(work.keys)
     if not work.by_unit:
         read = _read_rows(keys, width, plan, aggregates, rows_counted)
