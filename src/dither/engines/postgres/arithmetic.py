@@ -339,7 +339,7 @@ def _power(stages: Stages, arguments: list[Sql]) -> Sql:
     size, reach = f"abs({x.text})", f"abs({y.text})"
     fraction = f"{x.text} < 0 AND {reach} < {inf} AND {y.text} <> trunc({y.text})"
     undefined = f"{x.text} IS NULL OR {y.text} IS NULL OR ({x.text} = 0 AND {y.text} < 0) OR ({fraction})"
-    simple = f"{x.text} = 0 OR {size} = 1 OR {y.text} = 0 OR {size} >= {inf} OR {reach} >= {inf}"
+    simple = f"{x.text} = 0 OR {size} = 1 OR {y.text} IN (0, 1) OR {size} >= {inf} OR {reach} >= {inf}"
     odd = f"({x.text} < 0 AND {reach} < {double(2.0**53)} AND trunc({y.text} * {double(0.5)}) <> {y.text} * {double(0.5)})"
     odd = f"(CASE WHEN {reach} < 1 THEN FALSE ELSE {odd} END)"
     ends = f"(CASE WHEN {odd} THEN -{inf} ELSE {inf} END)"

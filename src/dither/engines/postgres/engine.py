@@ -9,7 +9,6 @@ before anything is charged. Patterns are compiled when they meet their first row
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -30,7 +29,6 @@ from dither.query.work import Group, Work
 PATIENCE = 2.0  # seconds before the first progress report
 _REPORT_EVERY = 0.25
 _REMEMBERED = 256  # prepared Works
-_QUOTED = re.compile("'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")  # constants and names
 _LOST = "08", "57P"  # SQLSTATEs of lost connections and of servers that shut down
 
 
@@ -144,7 +142,7 @@ class Postgres:
 
 def _values(statement: Statement, secret: bytes) -> tuple[str, ...]:
     """Returns the parameters of a statement: the key of the secret, if it chooses."""
-    return (key_of(secret),) if "$1" in _QUOTED.sub("", statement.text) else ()
+    return (key_of(secret),) if statement.chooses else ()
 
 
 def _patterns(work: Work) -> set[str]:

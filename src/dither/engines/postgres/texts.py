@@ -139,7 +139,8 @@ def _strftime(stages: Stages, arguments: list[Sql]) -> Sql:
             written.append(f"to_char({x.text}, '{_WRITTEN[directive]}')")
         else:
             written.append(stages.dialect.string(text))
-    return build(f'(({" || ".join(written)}) COLLATE "C")', "text", x)
+    joined = " || ".join(written)
+    return build(f'(CASE WHEN {x.text} IS NOT NULL THEN ({joined}) COLLATE "C" END)', "text", x)
 
 
 def _name(format: str) -> Printer:
