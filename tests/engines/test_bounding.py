@@ -14,11 +14,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from dither.engines.postgres.dialect import PostgresDialect
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect
+from dither.engines.postgres.dialect import PostgresDialect
 from dither.engines.sql.work import most_per_row
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Group, Quantised, Sums, Work
