@@ -57,7 +57,7 @@ class Postgres:
         return [statement.text for statement in self._statements(work)]
 
     def _statements(self, work: Work) -> list[Statement]:
-        return statements(work, lambda table: list(self.schema(table).items()), self._dialect)
+        return statements(work, lambda table: list(self.schema(table).items()), self._dialect.for_work(work))
 
     def prepare(self, work: Work) -> None:
         """Refuses a Work that would fail on any rows. Prints the statements as `run` does and has the server plan them only."""
