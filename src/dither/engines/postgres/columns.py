@@ -105,7 +105,7 @@ class View:
         kept = [each.keep for each in self.columns.values() if each.keep]
         where = f" WHERE {' AND '.join(kept)}" if kept else ""
         fence = " OFFSET 0" if self.fenced or any(each.dear for each in self.columns.values()) else ""
-        return f"(SELECT {listed} FROM {self.source}{where}{fence}) AS t"
+        return f"(SELECT {listed} FROM {self.source}{where}{fence})"
 
 
 def quoted(name: str) -> str:
@@ -172,6 +172,11 @@ def _read_text(column: str, stored: Stored, facts: ColumnFacts, kind: str, exact
             return Reading(text, keep=f"({column} IS NULL OR {short})")
         return Reading(f"(CASE WHEN {short} THEN {text} END)", bare=text)
     return Reading(f"(CASE WHEN octet_length({text}) <= 64 THEN {_parsed(text, kind, exact)} END)", dear=True)
+
+
+def short_text(stored: Stored, facts: ColumnFacts) -> str:
+    """Prints the test that a stored text is not too long."""
+    return _short(f"{quoted(stored.name)}::text", facts.longest) if facts.kind == stored.kind == "text" else "TRUE"
 
 
 def _short(text: str, most: int) -> str:

@@ -67,9 +67,11 @@ class PostgresDialect(Dialect):
         return type(self)(self._views, self._constants, known_only(work))
 
     def table(self, name: str) -> str:
-        if name in self._views:
-            return self._views[name].sql(self._bare.get(name, ()))
-        return self._constants.get(name, self.identifier(name))
+        return f"{self.rows(name)} AS t" if name in self._views or name in self._constants else self.identifier(name)
+
+    def rows(self, name: str) -> str:
+        """Prints the rows of a table of the catalog, a subselect without a name."""
+        return self._views[name].sql(self._bare.get(name, ())) if name in self._views else self._constants[name]
 
     def scan(self, column: str, kind: str) -> str:
         return self.identifier(column)

@@ -13,7 +13,7 @@ noticed: columns, types, and the text of views.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -62,7 +62,10 @@ SELECT count(*) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid A
 WHERE i.indrelid = $1::oid AND a.attname = $2 AND i.indnkeyatts = 1 AND i.indisunique AND i.indisvalid AND i.indimmediate
 AND i.indpred IS NULL AND i.indexprs IS NULL
 """
-_UNREACHABLE = "see that the server runs, and that psql opens the same address; a password comes from PGPASSWORD, a service file or .pgpass."
+_UNREACHABLE = (
+    "see that the server runs, and that psql opens the same address; a password comes from PGPASSWORD, a service file or "
+    ".pgpass."
+)
 
 
 @dataclass(frozen=True)
@@ -158,13 +161,17 @@ class Opened:
         self.connection.close()
 
 
-def open_catalog(catalog: Catalog, progress: Progress | None = None) -> Opened:
+# Called with each table when its view is known: the connection, the catalog, its name and its view.
+Inspect = Callable[[Connection, Catalog, str, Mapping[str, Stored], View], None]
+
+
+def open_catalog(catalog: Catalog, progress: Progress | None = None, inspect: Inspect | None = None) -> Opened:
     """Opens all tables in one connection, or names every fault in one error. Its text depends on no row."""
     addresses = _addresses(catalog)
     connection = connect(next(iter(addresses.values())))
     try:
         with connection.snapshot():
-            return _Opening(catalog, connection, addresses).open(progress)
+            return _Opening(catalog, connection, addresses).open(progress, inspect or (lambda *_: None))
     except BaseException as error:
         connection.close()
         if not isinstance(error, psycopg.Error):
@@ -202,7 +209,7 @@ class _Opening:
         self._relations: dict[str, Relation] = {}
         self._dialect = PostgresDialect({})
 
-    def open(self, progress: Progress | None) -> Opened:
+    def open(self, progress: Progress | None, inspect: Inspect) -> Opened:
         self._relations = self._find_all()
         uploaded = {name: table.source for name, table in self._catalog.tables.items() if name not in self._relations}
         schemas = {name: relation.kinds for name, relation in self._relations.items()}
@@ -213,6 +220,7 @@ class _Opening:
         self._dialect = PostgresDialect(views, {name: self._constants(source) for name, source in uploaded.items()})
         for name, relation in self._relations.items():
             self._try(name, known.tables[name], relation)
+            inspect(self._connection, known, name, relation.columns, views[name])
         check_unique(known, self._doubled)
         known = replace(
             known, tables={name: with_found(table, partial(self._different, name)) for name, table in known.tables.items()}
@@ -267,12 +275,12 @@ class _Opening:
         names = ", ".join(map(quoted, kinds))
         if not source.rows:
             nulls = ", ".join(f"NULL::{self._dialect.type(kind)} AS {quoted(name)}" for name, kind in kinds.items())
-            return f"(SELECT {nulls} WHERE FALSE) AS t"
+            return f"(SELECT {nulls} WHERE FALSE)"
         printed = (
             [self._constant(value, kind) for value, kind in zip(row, kinds.values(), strict=True)] for row in source.rows
         )
         rows = ", ".join(f"({', '.join(row)})" for row in printed)
-        return f"(VALUES {rows}) AS t({names})"
+        return f"(SELECT * FROM (VALUES {rows}) AS v({names}))"
 
     def _constant(self, value: Any, kind: str) -> str:
         if value is None:
