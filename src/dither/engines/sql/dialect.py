@@ -288,6 +288,10 @@ class Dialect:
         """Prints a sum of integers that may need the wide type."""
         return self.aggregate("sum", self.widen(value), where)
 
+    def unit_sum(self, value: str) -> str:
+        """Prints a sum of whole numbers of one unit."""
+        return self.wide_sum(value)
+
     # --- texts --------------------------------------------------------------------------------------------------
 
     def fits(self, x: str, pattern: str) -> str:

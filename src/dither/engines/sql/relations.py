@@ -62,12 +62,12 @@ def _plain(name: str, kind: str | None = None) -> Callable[[Stages, Sql], Sql]:
 
 def _sum(stages: Stages, x: Sql) -> Sql:
     number = summed(stages, x)
-    return build(exact_total(stages.dialect, stages.dialect.wide_sum(number.text)), "real", number)
+    return build(exact_total(stages.dialect, stages.dialect.unit_sum(number.text)), "real", number)
 
 
 def _average(stages: Stages, x: Sql) -> Sql:
     number = summed(stages, x)
-    total = exact_total(stages.dialect, stages.dialect.wide_sum(number.text))
+    total = exact_total(stages.dialect, stages.dialect.unit_sum(number.text))
     return build(f"({total} / NULLIF(count({number.text}), 0))", "real", number)
 
 

@@ -227,8 +227,8 @@ UNITS = -1  # the position of the number of units
 
 @dataclass(frozen=True)
 class Statement:
-    """A SELECT, and the function that reads its rows. `head`: the WITH before it; `width`: the number of its columns; `chooses`:
-    it has the keyed hash, so it needs the secret."""
+    """A SELECT, and the function that reads its rows. `head`: the WITH before it; `width`: the number of its columns.
+    `chooses`: it has the keyed hash, so it needs the secret."""
 
     body: str
     read: Callable[[Iterable[Row], Results], None]
