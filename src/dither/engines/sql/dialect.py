@@ -351,6 +351,11 @@ class Dialect:
         )
         return f"SELECT {listed} FROM {one} AS l WHERE NOT {same} AND NOT {unknown} AND ({x} IS NOT NULL OR NOT {some})"
 
+    def gather(self, rows: str, most: int) -> str:
+        """Prints the rows of a question that chooses groups, for engines that bring the rows of a unit together first. `most`: how
+        many of a unit count in a group at most."""
+        return rows
+
     def keyed_hash(self, purpose: str, columns: Sequence[Sql]) -> str:
         """Prints a hash of the columns keyed by the secret, for one of relations.PURPOSES. The secret is a parameter, never in
         the text. choice.py defines a hash that is the same in every engine.

@@ -31,7 +31,7 @@ from dither.engines.sql.frame import Frame, Printed, exact_total, is_column, sel
 from dither.engines.sql.windows import within_unit
 from dither.query import nodes
 from dither.query.nodes import Aggregate, Column, Expression, PerUnit
-from dither.query.work import UNIT, Work
+from dither.query.work import UNIT, Distinct, Work
 
 
 def per_unit(node: PerUnit, source: Printed, dialect: Dialect) -> Printed:
@@ -275,7 +275,15 @@ class Rows:
         uses = re.findall(r"\bx[0-9]+\b", " ".join(over)) if self._frame.dialect.fence else []
         if any(uses.count(name) > 1 for text, name in self._further.items() if not is_column(text)):
             text += self._frame.dialect.fence
-        return f"SELECT * FROM ({text}) WHERE u IS NOT NULL" if self._work.by_unit else text
+        if not self._work.by_unit:
+            return text
+        text = f"SELECT * FROM ({text}) WHERE u IS NOT NULL"
+        return self._frame.dialect.gather(text, _most_rows(self._work)) if needs_choice(self._work) else text
+
+
+def _most_rows(work: Work) -> int:
+    """Returns how many rows or values of one unit count in a group at most."""
+    return max((each.max_values if isinstance(each, Distinct) else each.max_rows for each in work.measures), default=1)
 
 
 def group_by(heads: Sequence[str], columns: Sequence[str], source: str) -> str:
