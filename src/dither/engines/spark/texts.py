@@ -75,8 +75,9 @@ def _padded(text: str, digits: int) -> str:
 
 
 def _named(names: tuple[str, ...], place: str) -> str:
-    listed = ", ".join(f"'{name}'" for name in names)
-    return f"element_at(array({listed}), {place})"
+    """Prints the name in a place, counted from 1. Spark's optimiser fails on a constant array in a place that may be NULL."""
+    arms = " ".join(f"WHEN {number} THEN '{name}'" for number, name in enumerate(names, 1))
+    return f"(CASE {place} {arms} END)"
 
 
 def _short(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -111,7 +112,7 @@ def _strftime(stages: Stages, arguments: list[Sql]) -> Sql:
     x = stages.atom(stages.dialect.as_kind(arguments[0], "timestamp"))
     found = pieces(str(arguments[1].constant))
     written = [_WRITERS[directive](x.text) if directive else stages.dialect.string(text) for directive, text in found]
-    return build(f"concat({', '.join(written)})", "text", x)
+    return build(f"(CASE WHEN {x.text} IS NOT NULL THEN concat({', '.join(written)}) END)", "text", x)
 
 
 def _name(names: tuple[str, ...], place: str) -> Printer:
