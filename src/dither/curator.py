@@ -26,7 +26,7 @@ from dither.answers import Answers, Quotes
 from dither.catalog.spelling import raised_in_python
 from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
-from dither.engines.base import Engine, Progress, prepare
+from dither.engines.base import Engine, Progress, prepare, snapshot
 from dither.engines.registry import open_sources
 from dither.errors import ArgumentError, BudgetError, CatalogError, DitherWarning, Fix, LedgerError, Name, QueryError
 from dither.exact import entropy
@@ -406,7 +406,11 @@ class Curator:
     ) -> Shown:
         steps = self.steps
         request = self.session.request(program, question, analyst, fresh, stream)
-        compute = partial(steps.release, program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
+
+        def compute() -> Sequence[Noisy]:
+            with snapshot(self.engine):
+                return steps.release(program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
+
         return self.session.charged(
             program, request, compute, show, commit
         )  # ledger: paid before `compute`, stored before `show`

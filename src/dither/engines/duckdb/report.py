@@ -23,7 +23,8 @@ from dither.engines.duckdb.dialect import identifier, literal
 from dither.engines.duckdb.files import SqlSource
 from dither.engines.duckdb.guesses import DAYS, TIMES
 from dither.engines.duckdb.sources import Sources, open_catalog
-from dither.engines.duckdb.views import identifying, stored_and_read
+from dither.engines.duckdb.views import stored_and_read
+from dither.engines.opening import identifying
 from dither.errors import CatalogError
 from dither.query.resolve.shapes import next_hop
 

@@ -269,7 +269,7 @@ class Rows:
         return "" if where is None else self.column(self._frame.print(where))
 
     def select(self, over: Sequence[str] = ()) -> str:
-        """Prints the SELECT. `over`: the expressions that are computed from it; a column that they use twice is computed once."""
+        """Prints the SELECT. `over`: the expressions computed from it; a column that they use twice is computed once."""
         listed = [*self._heads, *(f"{text} AS {name}" for text, name in self._further.items())] or ["1 AS one"]
         text = f"SELECT {', '.join(listed)} FROM {self._frame.source()}"
         uses = re.findall(r"\bx[0-9]+\b", " ".join(over)) if self._frame.dialect.fence else []

@@ -81,7 +81,10 @@ def _argument(x: Sql) -> str:
 
 
 def _plain(name: str) -> Callable[[Frame, Sql, str, Sequence[Sql]], Sql]:
-    return lambda frame, x, over, keys: build(f"{frame.dialect.exact_aggregate(name, x.kind)}({x.text}){over}", x.kind, x, *keys)
+    def printer(frame: Frame, x: Sql, over: str, keys: Sequence[Sql]) -> Sql:
+        return build(f"{frame.dialect.exact_aggregate(name, x.kind)}({x.text}){over}", x.kind, x, *keys)
+
+    return printer
 
 
 def _sum(frame: Frame, x: Sql, over: str, keys: Sequence[Sql]) -> Sql:

@@ -227,13 +227,15 @@ UNITS = -1  # the position of the number of units
 
 @dataclass(frozen=True)
 class Statement:
-    """A SELECT, and the function that reads its rows. `head`: the WITH before it; `width`: the number of its columns."""
+    """A SELECT, and the function that reads its rows. `head`: the WITH before it; `width`: the number of its columns; `chooses`:
+    it has the keyed hash, so it needs the secret."""
 
     body: str
     read: Callable[[Iterable[Row], Results], None]
     read_table: Callable[[pa.Table, Results], None] | None = None  # the same from Arrow, for results with many rows
     head: str = ""
     width: int = 0
+    chooses: bool = False
 
     @property
     def text(self) -> str:
@@ -325,7 +327,8 @@ def sums_of(
     b = dialect.cte("b", bounded, again=needs_choice(work) or bool(counts))
     head = f"WITH {b}, {bounded_groups(work, rows, names, repeated=False)}"
     places_of = {place: [int(name[1:]) for name in found] for place, found in numbers.items()}
-    return Statement(last, _read_units(keys, width, places_of), head=head, width=width + 1 + len(names))
+    read_units = _read_units(keys, width, places_of)
+    return Statement(last, read_units, head=head, width=width + 1 + len(names), chooses=needs_choice(work))
 
 
 def _count(rows: Rows, aggregate: Aggregate) -> str:
@@ -410,7 +413,7 @@ def _bins(work: Work, source: Printed, place: int, measure: Bins, dialect: Diale
     keys, width = dialect.read_keys(rows.kinds), len(work.keys)
     narrow = is_narrow(measure.argument.steps)
     columns = _read_bin_columns(keys, width, place, measure.argument.steps) if narrow else None
-    return Statement(text, _read_bins(keys, width, place), columns)
+    return Statement(text, _read_bins(keys, width, place), columns, chooses=needs_choice(work))
 
 
 def _bounded_bins(work: Work, rows: Rows, most: int, first: str, dialect: Dialect) -> str:
@@ -457,7 +460,7 @@ def _distinct(work: Work, source: Printed, place: int, measure: Distinct, dialec
     further, kept = dialect.keep_values(rows.columns, Sql("v", value.kind, atom=True), measure.max_values)
     bound = bounded_groups(work, rows, ["v"], repeated=True)
     last = group_by(rows.keys, ["count(DISTINCT v)"], f"({kept})")
-    return Statement(f"WITH {dialect.cte('b', first)}, {bound}{further} {last}", read)
+    return Statement(f"WITH {dialect.cte('b', first)}, {bound}{further} {last}", read, chooses=True)
 
 
 def _read_distinct(keys: Keys, width: int, place: int) -> Callable[[Iterable[Row], Results], None]:

@@ -93,10 +93,10 @@ def format_pattern(format: str) -> str:
     >>> format_pattern("%d.%m.%Y"), format_pattern("%Y%m%d")
     ('([0-9]{1,2})\\\\.([0-9]{1,2})\\\\.([0-9]{4})', '([0-9]{4})([0-9]{2})([0-9]{2})')
     """
-    found = pieces(format)
+    parts = pieces(format)
     written = []
-    for place, (directive, text) in enumerate(found):
-        beside = [other for other, _ in (*found[max(place - 1, 0) : place], *found[place + 1 : place + 2]) if other]
+    for place, (directive, text) in enumerate(parts):
+        beside = [other for other, _ in (*parts[max(place - 1, 0) : place], *parts[place + 1 : place + 2]) if other]
         tight = directive in _DIGITS and any(other in _DIGITS for other in beside)
         reader = _READERS.get(directive, "")
         written.append("".join(each if each.isalnum() or not each.isascii() or each == " " else f"\\{each}" for each in text))

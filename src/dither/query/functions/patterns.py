@@ -310,7 +310,8 @@ class Automaton:
         return goal
 
 
-def _read(pattern: str) -> Node:
+def parsed(pattern: str) -> Node:
+    """Returns the tree of a pattern. Refuses other patterns."""
     reader = _Reader(pattern)
     tree = reader.choice()
     if reader.peek():
@@ -321,7 +322,7 @@ def _read(pattern: str) -> Node:
 @functools.lru_cache(maxsize=512)
 def compiled(pattern: str) -> tuple[Automaton, int]:
     """Returns the automaton of a pattern and its first state; state 0 is the goal. Refuses other patterns."""
-    tree = _read(pattern)
+    tree = parsed(pattern)
     automaton = Automaton([], [])
     return automaton, automaton.build(tree, automaton.add())
 
@@ -398,7 +399,7 @@ def without_flags(pattern: str) -> str:
     >>> without_flags("a+b"), without_flags("(?i)s$")
     ('a+b', '[\\\\x{73}\\\\x{53}\\\\x{17f}]$')
     """
-    return pattern if "(?" not in pattern.replace("(?:", "") else _spelled(_read(pattern))
+    return pattern if "(?" not in pattern.replace("(?:", "") else _spelled(parsed(pattern))
 
 
 def _spelled(node: Node) -> str:
