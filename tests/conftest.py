@@ -6,15 +6,23 @@ tests marked slow. These get the mark here: tests in the folders SLOW, which att
 that need a PostgreSQL server. Elsewhere the decorator marks a test whose cases together take more than about a second.
 """
 
+from __future__ import annotations
+
 import gc
+import itertools
 import os
 import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from engines.places import Place
+    from ledger.postgres_server import Server
 
 for _number in (signal.SIGINT, signal.SIGHUP):  # a run in the background ignores them, and so would what tests start
     if signal.getsignal(_number) is signal.SIG_IGN:
@@ -42,6 +50,38 @@ def recorded() -> Iterator[None]:
 
     with replay.stream(b"tests"):
         yield
+
+
+_names = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A real PostgreSQL server, for the ledger and for the engine; one per test process."""
+    from ledger.postgres_server import Server
+
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def postgres_url(postgres: Server) -> Iterator[str]:
+    """An address where no ledger is yet."""
+    schema = f"test_{next(_names)}"
+    yield f"{postgres.uri}#{schema}"
+    postgres.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+
+
+@pytest.fixture(scope="session", params=["duckdb", "postgres"])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """Every engine: a test that takes this puts tables into it, and runs on all of them."""
+    from engines import places
+
+    embedded = {"duckdb": places.DuckDBPlace, "sqlite": places.SQLitePlace}.get(request.param)
+    made: Place = embedded() if embedded else places.PostgresPlace(request.getfixturevalue("postgres"))
+    yield made
+    made.close()
 
 
 class _Failures:
@@ -72,7 +112,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=gone)
     folders = [Path(__file__).parent / name for name in SLOW]
     for item in items:
-        needs_server = "postgres" in getattr(item, "fixturenames", ()) or "[postgres" in item.name
+        given = getattr(getattr(item, "callspec", None), "params", {}).values()
+        needs_server = "postgres" in getattr(item, "fixturenames", ()) or any(value == "postgres" for value in given)
         if needs_server or any(folder in item.path.parents for folder in folders):
             item.add_marker("slow")
 
