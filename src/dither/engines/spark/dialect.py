@@ -3,8 +3,8 @@
 Spark's FLOOR gives a 64-bit integer and raises beyond, its TRUNC is for dates, and a cast of a double cuts: so doubles are
 rounded only below 2^52, where all have fractions. Sums of 64-bit integers raise (ANSI) or wrap, so a sum is a BIGINT only where
 2^40 rows cannot overflow it, and a DECIMAL(38, 0) otherwise. Decimals divide to six places and round, so what is divided is a
-multiple of the divisor first. A backslash escapes in text constants, and ${...} may be replaced by a setting. NaN is the largest
-double and equal to itself. DOUBLE arithmetic is IEEE's; EXP, LN and POWER may differ from C's in the last bit.
+multiple of the divisor first. A backslash escapes in text constants, and ${...} may be replaced by a setting. NaN is the
+largest double and equal to itself. DOUBLE arithmetic is IEEE's; EXP, LN and POWER may differ from C's in the last bit.
 
 Groups are chosen by the hash of sql/choice.py. If few rows of a person count, rows are first sent to the executor of their
 person (`gather`): grouping by person and group, and ranking a person's groups, then need no second shuffle.
@@ -67,8 +67,12 @@ class SparkDialect(Dialect):
     def identifier(self, name: str) -> str:
         return "`" + name.replace("`", "``") + "`"
 
+    def view(self, name: str) -> str:
+        """Returns the name of a table's view."""
+        return self._tables.get(name, name)
+
     def table(self, name: str) -> str:
-        return self.identifier(self._tables.get(name, name))
+        return self.identifier(self.view(name))
 
     def string(self, value: str) -> str:
         """Prints a text constant. Backslashes, quotes, dollars and controls are escaped, whatever the session's settings.
@@ -155,8 +159,8 @@ class SparkDialect(Dialect):
 
 
 def bits_of(x: str) -> str:
-    """Prints the 64 bits of a double as hexadecimal digits. Spark has no function for that, so they are computed: x = m 2^e with
-    1 <= m < 2, where e is first taken from a logarithm, which is off by one at most. Multiplying by powers of two is exact, and
+    """Prints the 64 bits of a double as hexadecimal digits. Spark has no function for that, so they are computed: x = m 2^e
+    with 1 <= m < 2, where e is first taken from a logarithm, off by one at most. Multiplying by powers of two is exact, and
     Java promises exact powers of two. A lambda over an array of one names what is used twice.
     """
     exponent = "CASE WHEN power(2D, f) > a THEN f - 1 WHEN power(2D, f + 1) <= a THEN f + 1 ELSE f END"

@@ -1,7 +1,7 @@
 """Runs a Work on Spark.
 
-sources.py opens the session. It only ever gets SELECT statements printed from nodes, with the secret's key as a parameter. If one
-fails, the caller sees a constant text: Spark's own message may quote a value of the data.
+sources.py opens the session. It only ever gets SELECT statements printed from nodes, with the secret's key as a parameter. If
+one fails, the caller sees a constant text: Spark's own message may quote a value of the data.
 
 Retries. Spark repeats a task whose executor is lost, and may run two copies of a slow one. What a statement computes depends on
 the rows and the key only: groups and values are chosen by a hash, never by rand() or by the order of rows. So a repeated task
@@ -12,8 +12,8 @@ Ctrl-C. A statement runs under a tag of its own, and an interrupt cancels the jo
 
 from __future__ import annotations
 
-import os
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from dither.engines.base import check
+from dither.engines.base import Progress, check
 from dither.engines.spark.dialect import SECRET, SparkDialect
 from dither.engines.spark.session import quiet
 from dither.engines.sql.choice import key_of
 from dither.engines.sql.work import Results, Row, Statement, groups, statements
-from dither.errors import ArgumentError, DitherError, EngineError
+from dither.errors import ArgumentError, EngineError
+from dither.process import Origin
 from dither.query.work import Group, Work
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _REMEMBERED = 256  # prepared Works
+PATIENCE = 2.0  # seconds before the first progress report
+_ELSEWHERE = "This catalog was opened in another process, and a fork shares its parent's connection to Spark."
 
 
 class Spark:
@@ -41,10 +44,16 @@ class Spark:
 
     name = "spark"
 
-    def __init__(self, session: SparkSession, dialect: SparkDialect, kinds: Mapping[str, Mapping[str, str]]) -> None:
-        self._session, self._dialect, self._kinds = session, dialect, kinds
+    def __init__(
+        self,
+        session: SparkSession,
+        dialect: SparkDialect,
+        kinds: Mapping[str, Mapping[str, str]],
+        progress: Progress | None = None,
+    ) -> None:
+        self._session, self._dialect, self._kinds, self._progress = session, dialect, kinds, progress
         self._busy = threading.Lock()
-        self._process = os.getpid()
+        self._origin = Origin()
         self._prepared: dict[int, tuple[Work, list[Statement]]] = {}
 
     def schema(self, table: str) -> Mapping[str, str]:
@@ -53,7 +62,7 @@ class Spark:
 
     def prepare(self, work: Work) -> None:
         """Refuses a Work that would fail on any rows. Prints its statements and has Spark analyse them, which reads no row."""
-        self._same_process()
+        self._origin.check(_ELSEWHERE, "open the catalog in the process that asks.")
         if id(work) in self._prepared:
             return
         check(work)
@@ -71,17 +80,23 @@ class Spark:
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """Returns the groups and their integers. Runs one Work at a time; others wait."""
-        self._same_process()
-        known = self._prepared.get(id(work))
+        self._origin.check(_ELSEWHERE, "open the catalog in the process that asks.")
+        _, planned = self._prepared.get(id(work)) or (work, self._statements(work))
         results: Results = {}
+        began = time.monotonic()
         with self._busy:
-            for statement in known[1] if known else self._statements(work):
-                table = self.guarded(lambda found=statement: self._frame(found, key_of(secret)).toArrow())  # type: ignore[misc]
-                if statement.read_table is None:
-                    statement.read(_rows(table), results)
-                else:
-                    statement.read_table(table, results)
+            for place, statement in enumerate(planned):
+                if self._progress is not None and time.monotonic() - began > PATIENCE:
+                    self._progress(place / len(planned))
+                self._read(statement, secret, results)
         return groups(work, results)
+
+    def _read(self, statement: Statement, secret: bytes, results: Results) -> None:
+        table = self.guarded(lambda: self._frame(statement, key_of(secret)).toArrow())
+        if statement.read_table is None:
+            statement.read(_rows(table), results)
+        else:
+            statement.read_table(table, results)
 
     def explain(self, work: Work) -> list[str]:
         """Returns the SQL that `run` sends to Spark, for the curator and for tests. The secret is a parameter."""
@@ -93,8 +108,8 @@ class Spark:
             self._session.interruptAll()
 
     def guarded(self, query: Callable[[], _T]) -> _T:
-        """Returns what a query returns, or raises one constant error. It is raised outside the handler, so that its context does
-        not hold Spark's message either, which is for the curator only."""
+        """Returns what a query returns, or raises one constant error. It is raised outside the handler, so that its context
+        does not hold Spark's message either, which is for the curator only."""
         tag = f"dither-{uuid.uuid4().hex}"
         try:
             with quiet():
@@ -116,15 +131,7 @@ class Spark:
 
     def _frame(self, statement: Statement, key: str) -> Any:
         text = statement.text
-        return self._session.sql(text, args={SECRET: key} if f":{SECRET}" in text else None)
-
-    def _same_process(self) -> None:
-        """Refuses to run in a fork, which shares its parent's connection to Spark."""
-        if os.getpid() != self._process:
-            raise DitherError(
-                "This catalog was opened in another process, and a fork cannot read its data.",
-                fix="open the catalog in the process that asks.",
-            )
+        return self._session.sql(text, args={SECRET: key} if statement.chooses else None)
 
 
 def _rows(table: pa.Table) -> Iterator[Row]:

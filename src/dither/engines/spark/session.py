@@ -3,13 +3,14 @@
 Classic and Connect sessions are one code path: only calls that both have. Every catalog gets a session of its own, so its
 settings and views are its own too.
 
-Spark's errors quote values of the data. pyspark writes them to stderr even if they are caught, and so does Java. Both are silent
-here: `quiet` takes away the handlers of pyspark's loggers, and a context that dither starts logs nothing. Logs of a cluster's
-executors, its event log and the log of a Connect server belong to whoever runs them.
+Spark's errors quote values of the data. pyspark writes them to stderr even if they are caught, and so does Java. Both are
+silent here: `quiet` turns pyspark's loggers off, and a context that dither starts logs nothing. Logs of a cluster's executors,
+its event log and the log of a Connect server belong to whoever runs them.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import re
@@ -77,10 +78,8 @@ def connect(address: str) -> SparkSession:
         raise _refused(
             "The address of Spark cannot be read.", 'write spark = "sc://host:15002", "spark://host:7077" or "local[*]".'
         )
-    try:
-        import pyspark.sql
-    except ImportError:
-        raise _refused("Tables of Spark need the package pyspark.", extra("spark")) from None
+    if importlib.util.find_spec("pyspark") is None:
+        raise _refused("Tables of Spark need the package pyspark.", extra("spark"))
     if not address.startswith(CONNECT):
         _check_java()
     with quiet(), _only_refusals():
@@ -162,7 +161,7 @@ def _check_java() -> None:
     found = java_version()
     if found is None or found < LEAST_JAVA:
         what = "Spark needs Java, and none is found." if found is None else f"Spark needs Java {LEAST_JAVA}; this is {found}."
-        fix = "install Java 17 or newer (Debian: openjdk-17-jre-headless) or set JAVA_HOME; or use Spark Connect, which needs none."
+        fix = "install Java 17 or newer (Debian: openjdk-17-jre-headless), or set JAVA_HOME; Spark Connect needs none here."
         raise _refused(what, fix)
 
 

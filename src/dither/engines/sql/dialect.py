@@ -352,8 +352,8 @@ class Dialect:
         return f"SELECT {listed} FROM {one} AS l WHERE NOT {same} AND NOT {unknown} AND ({x} IS NOT NULL OR NOT {some})"
 
     def gather(self, rows: str, most: int) -> str:
-        """Prints the rows of a question that chooses groups, for engines that bring the rows of a unit together first. `most`: how
-        many of a unit count in a group at most."""
+        """Prints the rows of a question that chooses groups, for engines that bring a unit's rows together first. `most`: how
+        many of them count in a group at most."""
         return rows
 
     def keyed_hash(self, purpose: str, columns: Sequence[Sql]) -> str:
