@@ -138,6 +138,13 @@ class SparkDialect(Dialect):
         divisor = self.widen(y)
         return f"CAST((({x}) - ({x}) % {divisor}) / {divisor} AS {self.wide})"
 
+    # --- shapes -------------------------------------------------------------------------------------------------
+
+    def where(self, condition: str) -> str:
+        """Prints a WHERE that Spark cannot take for a name: (SELECT ...) WHERE (c4) would name the subselect WHERE and its column
+        c4, and no row would be left out."""
+        return f" WHERE TRUE AND {condition}"
+
     # --- texts --------------------------------------------------------------------------------------------------
 
     def fits(self, x: str, pattern: str) -> str:

@@ -333,6 +333,10 @@ class Dialect:
         """Prints a test of a group's key so that it runs once per group, not per row. `count` counts the group's rows."""
         return f"({test})"
 
+    def where(self, condition: str) -> str:
+        """Prints a WHERE behind a subselect without a name."""
+        return f" WHERE {condition}"
+
     def cte(self, name: str, text: str, *, again: bool = True) -> str:
         """Prints a named subquery. `again`: it is read more than once."""
         return f"{name} AS ({text})"

@@ -94,7 +94,7 @@ def relation(node: nodes.Relation, schema: Schema, dialect: Dialect) -> Printed:
         source = relation(node.source, schema, dialect)
         frame = Frame(source, dialect)
         condition = _condition(frame, node.condition)
-        return select(frame, source.names, source.columns, f" WHERE {condition}")
+        return select(frame, source.names, source.columns, dialect.where(condition))
     if isinstance(node, nodes.Compute):
         frame = Frame(relation(node.source, schema, dialect), dialect)
         columns = [frame.print(column.expression) for column in node.columns]
@@ -254,7 +254,7 @@ class Rows:
         if not self._tests:
             return text
         tests = " AND ".join(self._frame.dialect.test_late(test, count) for test in self._tests)
-        return f"SELECT * FROM ({text}{self._frame.dialect.fence}) WHERE {tests}"
+        return f"SELECT * FROM ({text}{self._frame.dialect.fence}){self._frame.dialect.where(tests)}"
 
     @property
     def frame(self) -> Frame:
