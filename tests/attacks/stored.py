@@ -133,6 +133,32 @@ OTHERS = [
 ]
 SPECIMENS = [*NUMBERS, *TEXTS, *MOMENTS, *OTHERS]
 
+_SPELLED = (
+    *("''", "' 12 '", "'1e3'", "'0x1F'", "'1_000'", "'99999999999999999999'", "'-9223372036854775809'", "'1e999'", "'1e-999'"),
+    *("'NaN'", "'infinity'", "'-inf'", "'now'", "'today'", "'epoch'", "'2023-02-29'", "'2024-02-30 25:61:61'", "'10000-01-01'"),
+    *(
+        "'0000-01-01'",
+        "'2024-01-01 BC'",
+        "'yes'",
+        "'t'",
+        "'TRUE'",
+        "U&'\\0661'",
+        "repeat('9', 100000)",
+        "'2024-01-01T00:00:00+99'",
+    ),
+)
+# Columns that a catalog may declare as another kind than they are stored in.
+READ_AS = {
+    Stored("text", "text", "'1'", _SPELLED): ("int", "real", "bool", "date", "timestamp"),
+    Stored("varchar(40)", "text", "'1'", _SPELLED[:10]): ("int", "date"),
+    Stored("numeric", "real", "1", NUMBERS[3].odd): ("int",),
+    Stored("double precision", "real", "1", NUMBERS[9].odd): ("int",),
+    Stored("bigint", "int", "1", NUMBERS[2].odd): ("real",),
+    Stored("timestamptz", "timestamp", "'2020-01-01 12:00:00+00'", _MOMENTS): ("date",),
+    Stored("date", "date", "'2020-01-01'", MOMENTS[0].odd): ("timestamp",),
+}
+IDENTIFYING = [each for each in SPECIMENS if each.kind in ("int", "text")]
+
 # Relations: each makes a relation t whose column x is a real number, out of a table `base` of the same columns.
 RELATIONS: dict[str, str] = {
     "table": "CREATE TABLE t AS TABLE base",

@@ -64,7 +64,7 @@ def used(folder: Path) -> list[str]:
     """Opens and asks as analysts do, and returns where the password is afterwards."""
     with dt.open(folder / "survey.toml", folder / "survey.ledger", make=True) as survey:
         answer = survey.ask(COUNT, epsilon="0.1")
-        answer.receipt.save(folder / "receipt.json")
+        (folder / "receipt.json").write_text(answer.receipt.to_json(), encoding="utf-8")
         shown = [answer, answer.receipt, survey, survey.catalog, survey.engine, vars(survey), survey.ledger.history()]
         shown += [list(survey.ledger.history()), survey.quote(COUNT, epsilon="0.1"), str(answer)]
     shown += [run(folder, *words) for words in (["history"], ["budget"], ["check", "--data"], ["verify"])]

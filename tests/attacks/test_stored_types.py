@@ -9,8 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
-from attacks.stored import FOREIGN, MADE, RELATIONS, SPECIMENS, Stored
+from attacks.stored import FOREIGN, IDENTIFYING, MADE, READ_AS, RELATIONS, SPECIMENS, Stored
 from attacks.test_zoo import ANSWERED, NO_KIND, statuses
+from dither.engines.postgres import columns
 from dither.engines.registry import read_schema
 from engines.places import PostgresPlace
 from ledger.postgres_server import Server
@@ -25,16 +26,16 @@ def zoo(postgres: Server) -> Iterator[PostgresPlace]:
 def store(zoo: PostgresPlace, specimen: Stored, odd: tuple[str, ...]) -> str:
     """Makes the table t of six people with an ordinary value, and one more for each odd one. Returns its address."""
     zoo.empty()
+    rows = ", ".join(f"({n}, {n % 2 == 0}, {value})" for n, value in enumerate((*[specimen.usual] * 6, *odd), 1))
     try:
         if specimen.extension in ("citext", "hstore"):
             zoo.run(f"CREATE EXTENSION IF NOT EXISTS {specimen.extension} SCHEMA public")
         zoo.run(f"{MADE.get(specimen.needs, '')}; CREATE TABLE t (pid bigint, flag boolean, x {specimen.type})")
+        zoo.run(f"INSERT INTO t VALUES {rows}")
     except psycopg.Error:
         if specimen.extension:
             pytest.skip(f"the server has no {specimen.extension}")
         raise
-    for person, value in enumerate((*[specimen.usual] * 6, *odd), 1):
-        zoo.run(f"INSERT INTO t VALUES ({person}, {person % 2 == 0}, {value})")
     return zoo.address("t")
 
 
@@ -49,6 +50,32 @@ def test_odd_values_change_no_status(zoo: PostgresPlace, specimen: Stored) -> No
     source = store(zoo, specimen, specimen.odd)
     assert read_schema(source)["x"] == (specimen.kind or "unsupported")
     check(specimen, without, statuses(source))
+
+
+DECLARED = [(specimen, kind) for specimen, kinds in READ_AS.items() for kind in kinds]
+
+
+@pytest.mark.parametrize(("specimen", "kind"), DECLARED, ids=lambda part: getattr(part, "type", part))
+def test_odd_values_in_a_column_of_another_kind_change_no_status(zoo: PostgresPlace, specimen: Stored, kind: str) -> None:
+    found = [statuses(store(zoo, specimen, odd), kind=kind) for odd in ((), specimen.odd)]
+    assert found[0] == found[1]
+    assert set(found[1]) == {ANSWERED}
+
+
+@pytest.mark.parametrize("specimen", IDENTIFYING, ids=lambda specimen: specimen.type)
+def test_odd_values_that_identify_change_no_status(zoo: PostgresPlace, specimen: Stored) -> None:
+    found = [statuses(store(zoo, specimen, odd), unit="x") for odd in ((), specimen.odd)]
+    assert found[0] == found[1]
+    assert set(found[1]) == {ANSWERED}
+
+
+def test_that_a_cast_that_raises_is_seen(zoo: PostgresPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: a numeric is read as a double without a look at its size."""
+    monkeypatch.setattr(columns, "_real", lambda column, stored: columns.Reading(f"{column}::float8"))
+    specimen = next(each for each in SPECIMENS if each.type == "numeric")
+    found = [statuses(store(zoo, specimen, odd)) for odd in ((), specimen.odd)]
+    assert set(found[0]) == {ANSWERED}
+    assert found[1] != found[0]
 
 
 @pytest.mark.long

@@ -14,11 +14,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from dither.engines.postgres.dialect import PostgresDialect
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect
+from dither.engines.postgres.dialect import PostgresDialect
 from dither.engines.sql.work import most_per_row
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Group, Quantised, Sums, Work
@@ -46,7 +46,8 @@ CHOOSING = st.integers(1, 2).flatmap(lambda most: works(by_unit=True, max_groups
 
 
 def run(place: Place, work: Work, table: Table, public: Table, secret: bytes = SECRET) -> dict[Any, Group]:
-    assume("\\x00" not in repr(work) or place.holds("\0"))
+    if "\\x00" in repr(work) and not place.holds("\0"):
+        reject()
     return by_key(place.engine({"t": fit(place, table), "p": fit(place, public)}).run(work, secret))
 
 
