@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,9 @@ def executors() -> list[int]:
     """The executor processes that this process started."""
     found = []
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and b"CoarseGrainedExecutorBackend" in _read(entry / "cmdline"):
-            if os.getpid() in _ancestors(int(entry.name)):
-                found.append(int(entry.name))
+        one = entry.name.isdigit() and b"CoarseGrainedExecutorBackend" in _read(entry / "cmdline")
+        if one and os.getpid() in _ancestors(int(entry.name)):
+            found.append(int(entry.name))
     return found
 
 
@@ -110,13 +111,14 @@ def plain(groups: Any) -> list[Any]:
 
 def main(folder: Path, speculation: str) -> dict[str, Any]:
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
-        f"--conf spark.speculation={speculation} --conf spark.speculation.interval=50ms --conf spark.speculation.multiplier=1.1 "
-        "--conf spark.speculation.quantile=0.5 --conf spark.sql.shuffle.partitions=6 --conf spark.sql.files.maxPartitionBytes=2m "
-        "pyspark-shell"
+        f"--conf spark.speculation={speculation} --conf spark.speculation.interval=50ms "
+        "--conf spark.speculation.multiplier=1.1 --conf spark.speculation.quantile=0.5 "
+        "--conf spark.sql.shuffle.partitions=6 --conf spark.sql.files.maxPartitionBytes=2m pyspark-shell"
     )
     source = write(folder)
     columns = {"k": dt.values(*range(50)), "x": dt.between(0, 100)}
-    catalog = dt.Catalog({"visits": dt.Table(source, unit="who", max_rows=5, max_groups=3, columns=columns)}, dt.Budget(epsilon=9))
+    table = dt.Table(source, unit="who", max_rows=5, max_groups=3, columns=columns)
+    catalog = dt.Catalog({"visits": table}, dt.Budget(epsilon=9))
     opened: Any = open_sources(catalog)
     scan = Compute(Scan("visits", "v"), (Named(UNIT, Column("v.who")), Named("k", Column("v.k")), Named("x", Column("v.x"))))
     measures = (Sums((Cell(constant=1),), 5), Distinct(Column("x"), 2))
@@ -146,7 +148,7 @@ def main(folder: Path, speculation: str) -> dict[str, Any]:
         answer, _ = disturbed(
             lambda: survey.ask("SELECT k, COUNT(*) AS n FROM visits GROUP BY k", epsilon=1, max_groups=3), taken / 2
         )
-        found["groups"], found["spent"] = len(answer.rows), str(survey.budget.spent.epsilon)
+        found["groups"], found["spent"] = len(answer.rows), str(Fraction(survey.budget.sums.epsilon, survey.budget.sums.unit))
     opened.close()
     return found
 

@@ -100,7 +100,8 @@ def test_bits_of_doubles_are_their_bits(spark: SparkPlace) -> None:
     dice = random.Random(1)
     numbers = [struct.unpack(">d", dice.randbytes(8))[0] for _ in range(2000)]
     numbers += [2.0**k * (1 + d) for k in range(-1074, 1024, 7) for d in (0, 2**-52, -(2**-53))]
-    numbers += [0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 2.225073858507201e-308, 1.7976931348623157e308, math.inf, -math.inf]
+    numbers += [0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 2.225073858507201e-308, 1.7976931348623157e308]
+    numbers += [math.inf, -math.inf]
     table = pa.table({"x": [x for x in numbers if not math.isnan(x)]})
     spark.session.createDataFrame(table).createOrReplaceTempView("doubles")
     found = spark.session.sql(f"SELECT x, {bits_of('x')} AS bits FROM doubles").toArrow().to_pylist()
@@ -119,7 +120,7 @@ def test_constants_arrive_as_they_are(spark: SparkPlace) -> None:
 
 @SOME
 @given(work=works(), table=rows(), public=rows(most=4))
-def test_generated_works_give_the_reference_engines_integers(spark: SparkPlace, work: Work, table: Table, public: Table) -> None:
+def test_generated_works_give_the_reference_integers(spark: SparkPlace, work: Work, table: Table, public: Table) -> None:
     ours, specified = compare(spark, work, {"t": table, "p": public})
     assert ours == specified
 

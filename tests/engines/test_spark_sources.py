@@ -138,7 +138,8 @@ def test_files_that_change_are_noticed(spark: SparkPlace, tmp_path: Path) -> Non
 
 def test_views_whose_rows_vary_are_refused(spark: SparkPlace) -> None:
     spark.session.range(10).createOrReplaceGlobalTempView("numbers")
-    for number, text in enumerate(("SELECT id, rand() AS x FROM global_temp.numbers", "SELECT id FROM global_temp.numbers LIMIT 3")):
+    texts = ("SELECT id, rand() AS x FROM global_temp.numbers", "SELECT id FROM global_temp.numbers LIMIT 3")
+    for number, text in enumerate(texts):
         spark.session.sql(text).createOrReplaceGlobalTempView(f"vary{number}")
         with pytest.raises(CatalogError, match="not the same each time"):
             open_sources(catalog(f"spark:global_temp.vary{number}#{spark.master}", {"id": "int"}))

@@ -141,8 +141,8 @@ class SparkDialect(Dialect):
     # --- shapes -------------------------------------------------------------------------------------------------
 
     def where(self, condition: str) -> str:
-        """Prints a WHERE that Spark cannot take for a name: (SELECT ...) WHERE (c4) would name the subselect WHERE and its column
-        c4, and no row would be left out."""
+        """Prints a WHERE that Spark cannot take for a name: (SELECT ...) WHERE (c4) would name the subselect WHERE and its
+        column c4, and no row would be left out."""
         return f" WHERE TRUE AND {condition}"
 
     # --- texts --------------------------------------------------------------------------------------------------
