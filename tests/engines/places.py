@@ -287,7 +287,9 @@ class PostgresPlace:
         for name in tables:
             stored = self._stored(signature, name)
             self.make(stored, kinds[name])
-            columns = {column: dt.column(kind=kind, longest=10**6) for column, kind in kinds[name].items()}
+            columns = {
+                column: dt.column(kind=kind, longest=10**6 if kind == "text" else None) for column, kind in kinds[name].items()
+            }
             places[name] = dt.Table(self.address(stored), unit="row", columns=columns)
         self._opened[signature] = open_sources(dt.Catalog(places, dt.Budget(epsilon=1)))
 

@@ -10,12 +10,12 @@ import re
 from typing import Any
 
 import pytest
-from dither.engines.postgres.dialect import PostgresDialect
 
 from dither.engines.duckdb.dialect import DuckDBDialect
+from dither.engines.postgres.dialect import PostgresDialect
 from dither.engines.sql.dialect import Dialect
 from dither.query.work import Cell, Sums, Work
-from engines.crowd import KEYS, MEASURES, OWN, bounded, crowd, kept_of, own_groups
+from engines.crowd import KEYS, MEASURES, OWN, bounded, crowd, kept_of, own_groups, tie
 from engines.places import Place, compare, fit
 from engines.tables import SECRET, by_key
 from engines.works import plain
@@ -84,11 +84,7 @@ def kept(place: Place, most: int) -> dict[int, list[int]]:
 @pytest.fixture(params=["all", "some"])
 def _tied(request: pytest.FixtureRequest, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hashes that are equal for all groups of a unit, or for every second one."""
-
-    def coarse(self: Dialect, purpose: str, columns: Any) -> str:
-        return f"({columns[1].text} % {2 if request.param == 'some' else 1})" if columns[1:] else "0"
-
-    monkeypatch.setattr(DIALECTS[place.name], "keyed_hash", coarse)
+    tie(DIALECTS[place.name], monkeypatch, 2 if request.param == "some" else 1)
 
 
 @pytest.mark.usefixtures("_tied")
