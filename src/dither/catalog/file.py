@@ -139,7 +139,8 @@ class _Scanner:
 
 Problem = tuple[int | None, str, str]
 
-_TOP = ("budget", "privacy", "tables", "snapshot")
+_TOP = ("budget", "privacy", "engine", "tables", "snapshot")
+SPARK = "spark:"  # how the name of a table of Spark begins
 _BUDGET = ("epsilon", "delta", "per_analyst", "per_query", "least_epsilon")
 _EXAMPLE = 'dt.Catalog(tables={"people": dt.Table(...)}, budget=dt.Budget(epsilon=1))'
 _DATA = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".duckdb", ".db", ".ddb", ".json", ".xlsx", ".arrow")
@@ -240,6 +241,7 @@ class _Reader:
         self.budget: Budget | None = None
         self.neighbours = NEIGHBOURS[0]
         self.snapshot = ""
+        self.spark = ""  # where Spark is
 
     def document(self, written: Mapping[str, Any]) -> None:
         self._report_unknown((), written, _TOP)
@@ -247,6 +249,8 @@ class _Reader:
         privacy = self._section(("privacy",), written.get("privacy", {}), ("neighbours",))
         self.neighbours = self._text(("privacy", "neighbours"), privacy, NEIGHBOURS[0]) or NEIGHBOURS[0]
         self.snapshot = self._text(("snapshot",), written, "") or ""
+        engine = self._section(("engine",), written.get("engine", {}), ("spark",))
+        self.spark = self._text(("engine", "spark"), engine, "") or ""
         tables = written.get("tables", {})
         if not isinstance(tables, dict):
             self._report(("tables",), "tables must be sections.", "write [tables.people].")
@@ -294,7 +298,7 @@ class _Reader:
         read, faults = read_source((*path, "read"), section.get("read", {}))
         self.faults += faults
         return Table(
-            located(source, self.base),
+            located(source, self.base, self.spark),
             unit=protected,
             by_row=unit == "row",
             public=self._flag((*path, "public"), section),
@@ -420,8 +424,14 @@ class _Reader:
         self.faults.append(Fault(path, what, fix))
 
 
-def located(source: str, base: FilePath | None) -> str:
-    """Returns a source's path, relative to the catalog file; the table name after # stays."""
+def located(source: str, base: FilePath | None, spark: str = "") -> str:
+    """Returns a source's path, relative to the catalog file; the table name after # stays. `spark`: where tables of Spark are.
+
+    >>> located("spark:lake.visits", None, "local[2]")
+    'spark:lake.visits#local[2]'
+    """
+    if source.startswith(SPARK):
+        return f"{source}#{spark}" if spark else source
     file, mark, table = source.partition("#")
     if base is None or "://" in source:
         return source

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from dither.catalog.check import UNSUPPORTED, complete, schema_faults
-from dither.catalog.rules import fits_key
+from dither.catalog.rules import Fault, fits_key
 from dither.catalog.values import Catalog, Key, Table
+from dither.engines.sql.work import ROWS
 from dither.errors import CatalogError
 
 NOTHING = "no column"  # a table needs a column, even if only the number of rows matters
@@ -22,6 +23,13 @@ Column = tuple[str, str]  # a table and its column
 def completed(catalog: Catalog, schemas: Mapping[str, Mapping[str, str]]) -> Catalog:
     """Returns the catalog with the kind of every usable column, or raises an error that names every fault."""
     faults = schema_faults(catalog.tables, schemas)
+    faults += [
+        Fault(
+            ("tables", name, "rows"), f"{name} has more than 2^40 rows, for which no sum is proved to fit.", "divide the table."
+        )
+        for name, table in catalog.tables.items()
+        if max(table.rows.public or 0, table.rows.at_least or 0) > ROWS
+    ]
     if faults:
         raise CatalogError([(None, fault.what, fault.fix) for fault in faults])
     return complete(catalog, schemas)

@@ -337,6 +337,10 @@ class Dialect:
         """Prints a test of a group's key so that it runs once per group, not per row. `count` counts the group's rows."""
         return f"({test})"
 
+    def where(self, condition: str) -> str:
+        """Prints a WHERE behind a subselect without a name."""
+        return f" WHERE {condition}"
+
     def cte(self, name: str, text: str, *, again: bool = True) -> str:
         """Prints a named subquery. `again`: it is read more than once."""
         return f"{name} AS ({text})"
@@ -354,6 +358,11 @@ class Dialect:
             for test in (f"{x} = {y} AND {equal}", f"{y} IS NULL AND {equal}", equal)
         )
         return f"SELECT {listed} FROM {one} AS l WHERE NOT {same} AND NOT {unknown} AND ({x} IS NOT NULL OR NOT {some})"
+
+    def gather(self, rows: str, most: int) -> str:
+        """Prints the rows of a question that chooses groups, for engines that bring a unit's rows together first. `most`: how
+        many of them count in a group at most."""
+        return rows
 
     def keyed_hash(self, purpose: str, columns: Sequence[Sql]) -> str:
         """Prints a hash of the columns keyed by the secret, for one of relations.PURPOSES. The secret is a parameter, never in

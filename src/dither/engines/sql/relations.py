@@ -32,7 +32,7 @@ from dither.engines.sql.windows import within_unit
 from dither.query import nodes
 from dither.query.nodes import Aggregate, Column, Expression, PerUnit
 from dither.query.sample import limit
-from dither.query.work import UNIT, Work
+from dither.query.work import UNIT, Distinct, Work
 
 
 def per_unit(node: PerUnit, source: Printed, dialect: Dialect) -> Printed:
@@ -95,7 +95,7 @@ def relation(node: nodes.Relation, schema: Schema, dialect: Dialect) -> Printed:
         source = relation(node.source, schema, dialect)
         frame = Frame(source, dialect)
         condition = _condition(frame, node.condition)
-        return select(frame, source.names, source.columns, f" WHERE {condition}")
+        return select(frame, source.names, source.columns, dialect.where(condition))
     if isinstance(node, nodes.Compute):
         frame = Frame(relation(node.source, schema, dialect), dialect)
         columns = [frame.print(column.expression) for column in node.columns]
@@ -262,7 +262,7 @@ class Rows:
         if not self._tests:
             return text
         tests = " AND ".join(self._frame.dialect.test_late(test, count) for test in self._tests)
-        return f"SELECT * FROM ({text}{self._frame.dialect.fence}) WHERE {tests}"
+        return f"SELECT * FROM ({text}{self._frame.dialect.fence}){self._frame.dialect.where(tests)}"
 
     @property
     def frame(self) -> Frame:
@@ -283,8 +283,16 @@ class Rows:
         uses = re.findall(r"\bx[0-9]+\b", " ".join(over)) if self._frame.dialect.fence else []
         if any(uses.count(name) > 1 for text, name in self._further.items() if not is_column(text)):
             text += self._frame.dialect.fence
+        if not self._work.by_unit:
+            return text
         tests = " AND ".join(["u IS NOT NULL", *filter(None, [self._sampled])])
-        return f"SELECT * FROM ({text}) WHERE {tests}" if self._work.by_unit else text
+        text = f"SELECT * FROM ({text}) WHERE {tests}"
+        return self._frame.dialect.gather(text, _most_rows(self._work)) if needs_choice(self._work) else text
+
+
+def _most_rows(work: Work) -> int:
+    """Returns how many rows or values of one unit count in a group at most."""
+    return max((each.max_values if isinstance(each, Distinct) else each.max_rows for each in work.measures), default=1)
 
 
 def group_by(heads: Sequence[str], columns: Sequence[str], source: str) -> str:
