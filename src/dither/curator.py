@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime
 import operator
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -113,6 +114,7 @@ class AskOptions(Options, total=False):
 
     fresh: bool
     free: bool
+    stored: bool
 
 
 def open(
@@ -199,6 +201,7 @@ class Curator:
             mark=mark,
         )
         self._closing = closing
+        self._planning = threading.Lock()  # questions may come from several threads
         self._plans: dict[tuple[str, Terms] | None, tuple[tuple[object, ...], Batch | Auto]] = {}
 
     @overload
@@ -227,6 +230,7 @@ class Curator:
         analyst: str | None = None,
         fresh: bool = False,
         free: bool = False,
+        stored: bool = False,
     ) -> Answer | Answers:
         """Returns a noisy table, charged before any row is read. Pass the price (epsilon) or the margin you want.
 
@@ -238,7 +242,10 @@ class Curator:
         `left_out=False` spends nothing on an estimate of what they leave out.
 
         `free=True` computes the answer from stored ones, without a price, if it follows from them: a total after its groups.
+        `stored=True` returns a stored answer, or refuses: it never charges, and counts in no quota.
         """
+        if stored is not False and flag(stored, "stored"):
+            _no_spending(fresh=fresh, free=free)
         if free is not False and flag(free, "free"):
             _no_price(epsilon=epsilon, delta=delta, margin=margin, of=of, weights=weights, fresh=fresh or None)
             return self._ask_free(question, params, Terms.free(confidence, assume_rows, max_rows, max_groups), analyst)
@@ -250,19 +257,20 @@ class Curator:
             several, shapes, asked = self._planned_list(filled_list, terms, weights)
             self._prepare_list(several, shapes, filled_list)
             show_all = partial(answer_list, self.steps.table, several, shapes, terms)
-            return self._charge(several, asked, show_all, analyst, fresh)
+            return self._charge(several, asked, show_all, analyst, fresh, stored=stored)
         _no_weights(weights)
         filled = with_params(question, params)
         union = self._planned_union(filled, terms)
         if union is not None:
             several, results = union
             put = partial(answer_union, self.steps.table, several, results, terms)
-            return self.release(several, show_question(filled), put, analyst=analyst, fresh=fresh, within=text_of(filled))
+            asked, within = show_question(filled), text_of(filled)
+            return self.release(several, asked, put, analyst=analyst, fresh=fresh, within=within, stored=stored)
         program, asked, within = self._planned(filled, terms)
         if is_list(program):
             return self._list(program)
         show = partial(answer_of, self.steps.table, program, terms)
-        return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
+        return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within, stored=stored)
 
     @overload
     def quote(
@@ -379,14 +387,15 @@ class Curator:
         within: str = "",
         stream: StreamStep | None = None,
         commit: Commit | None = None,
+        stored: bool = False,
     ) -> Shown:
         """Prepares a program, charges for it, releases it, and returns what `show` makes of it: the path of every question.
 
         `question` is its name in the ledger; `within` is the text in which a refusal marks its place. `stream` and `commit`:
-        the stream that it is a part of, and how its steps are stored.
+        the stream that it is a part of, and how its steps are stored. `stored`: only a stored answer will do.
         """
         self._prepare(program, within)
-        return self._charge(program, question, show, analyst, fresh, stream, commit)
+        return self._charge(program, question, show, analyst, fresh, stream, commit, stored=stored)
 
     def _prepare(self, program: Program, within: str) -> None:
         try:
@@ -403,13 +412,14 @@ class Curator:
         fresh: bool,
         stream: StreamStep | None = None,
         commit: Commit | None = None,
+        *,
+        stored: bool = False,
     ) -> Shown:
         steps = self.steps
         request = self.session.request(program, question, analyst, fresh, stream)
         compute = partial(steps.release, program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
-        return self.session.charged(
-            program, request, compute, show, commit
-        )  # ledger: paid before `compute`, stored before `show`
+        # ledger: paid before `compute`, stored before `show`
+        return self.session.charged(program, request, compute, show, commit, stored=stored)
 
     def forget_plans(self) -> None:
         """Plans every question from its text again. Answers do not change: what is remembered depends on no row."""
@@ -496,8 +506,9 @@ class Curator:
             return plan_list(query, self.catalog), text, within
         program = self._plan(query, terms, within)
         if key is not None and not (query.query.above and any(lookups(query))):  # public tables are read again
-            self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
-            self._plans[key] = known, program
+            with self._planning:
+                self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
+                self._plans[key] = known, program
         return program, text, within
 
     def _read(self, question: Question) -> Resolved:
@@ -607,6 +618,14 @@ def _no_price(**given: object) -> None:
         raise ArgumentError(
             "A free answer is made of earlier ones, and has no price.",
             fix=Fix("leave {it} out, or {free}.", it=Name(named), free=Name("free")),
+        )
+
+
+def _no_spending(**given: object) -> None:
+    """Refuses arguments that ask for another answer than the stored one."""
+    if named := next((name for name, value in given.items() if value), None):
+        raise ArgumentError(
+            "A stored answer is given as it is.", fix=Fix("leave {it} out, or {s}.", it=Name(named), s=Name("stored"))
         )
 
 

@@ -15,7 +15,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import Path
@@ -28,6 +28,7 @@ from dither.ledger.marks import Contents, Marks
 from dither.ledger.receipts import Key, Receipt, entry_message, issue, issue_derived
 from dither.ledger.records import (
     ENGINE,
+    INTERRUPT,
     Advanced,
     Cancelled,
     Committed,
@@ -47,6 +48,7 @@ from dither.ledger.records import (
     hash_of,
     lookup_key,
     parse,
+    replay_key,
 )
 from dither.ledger.reservations import (
     SHARED,
@@ -143,6 +145,11 @@ class Ledger:
         return self._identity.public_key
 
     @property
+    def ident(self) -> str:
+        """The ledger's own name: 128 random bits, in every receipt."""
+        return self._identity.ledger
+
+    @property
     def store(self) -> Store:
         return self._store
 
@@ -184,15 +191,16 @@ class Ledger:
             self._reservations.add(reservation)
         return reservation
 
-    def reserve(self, asked: Request | Reservation) -> Reservation | StoredAnswer:
+    def reserve(self, asked: Request | Reservation, *, stored: bool = False) -> Reservation | StoredAnswer:
         """Charges for the question, or returns its stored answer. A refusal charges nothing.
 
         If the same question is being answered now, waits for that answer, uncharged; a `fresh` question does not wait.
+        `stored`: only returns a stored answer, and never charges or counts anything.
         """
         reservation = asked if isinstance(asked, Reservation) else self.attempt(asked)
         pause = POLLS[0]
         while True:
-            outcome = self._reserve(reservation)
+            outcome = self._reserve(reservation, stored)
             if isinstance(outcome, Reservation):
                 self._add_to_witness(outcome)
             if not isinstance(outcome, int):
@@ -318,6 +326,12 @@ class Ledger:
         self._note_head(head)
         return Ending.CHARGED if reservation.touched else Ending.UNCHARGED
 
+    def abandon(self) -> None:
+        """Ends every question that this object is still answering, before its process ends: what was charged stays charged."""
+        for reservation in self._pending():
+            with suppress(LedgerError):
+                self.give_up(reservation, INTERRUPT)
+
     def reopen(self) -> Fuse:
         """Opens the catalog to new questions. Returns the fuse as it was before."""
         with stating_charge("nothing"), self._transaction() as (inside, last):
@@ -371,6 +385,16 @@ class Ledger:
         """Returns a secret derived from the curator's key, for one use."""
         return self._require_key().derive(use)
 
+    def receipt(self, number: int, analyst: str) -> tuple[Receipt, bool]:
+        """Returns the receipt of the answer in this entry, and whether this analyst got that answer."""
+        row = self._store.entry(number)
+        record = None if row is None else parse(row).record
+        if row is None or not isinstance(record, Committed):
+            raise LedgerError(f"Entry {number} is no answer.", fix="name the entry of an answer.")
+        _, question, _, receipt = rules.read_answer(self._store.entry, self._identity, row, record.digest)
+        seen = question.analyst == analyst or self._store.latest(replay_key(number, analyst)) is not None
+        return receipt, seen
+
     def balance(self) -> Balance:
         texts = self._store.several("caps", "total", "head")
         if "caps" not in texts:
@@ -403,7 +427,7 @@ class Ledger:
 
     # --- steps --------------------------------------------------------------------------------------------------
 
-    def _reserve(self, reservation: Reservation) -> Reservation | StoredAnswer | int:
+    def _reserve(self, reservation: Reservation, stored: bool) -> Reservation | StoredAnswer | int:
         """Tries once, in one transaction. Returns a number if another reservation is answering the same question now."""
         request = reservation.request
         question = "" if request.fresh else request.digest
@@ -418,8 +442,10 @@ class Ledger:
                 flight = 0 if row or not question else self._in_flight(inside, question)
                 try:
                     if row is not None:
-                        kept, head = self._replay(inside, head, request, row)
+                        kept, head = self._replay(inside, head, request, row, uncounted=stored)
                     elif not flight:
+                        if stored:
+                            raise rules.not_stored()
                         head = self._charge(inside, head, reservation)
                 except (BudgetError, ArgumentError, LedgerError) as error:
                     if inside.writes != before:
@@ -469,11 +495,18 @@ class Ledger:
             inside.put("history", after.text())
         return head
 
-    def _replay(self, inside: Sealed, last: Head, request: Request, row: Row) -> tuple[StoredAnswer, Head]:
-        """Returns the stored answer of this row. Counts it once in the quota of an analyst who has not seen it."""
+    def _replay(
+        self, inside: Sealed, last: Head, request: Request, row: Row, *, uncounted: bool = False
+    ) -> tuple[StoredAnswer, Head]:
+        """Returns the stored answer of this row. Counts it once in the quota of an analyst who has not seen it.
+
+        `uncounted`: refuses instead of counting it in a quota.
+        """
         shown = replay(inside, self._identity, request, row)
         if shown.used is None:
             return shown.kept, last
+        if uncounted and Terms.parse(inside.get("catalog") or "").per_analyst is not None:
+            raise rules.not_seen(request.analyst)
         inside.use(request.analyst, shown.used)
         record = Replayed(row.number, row.hash, request.digest, request.analyst, shown.loss)
         head, _ = self._add(

@@ -298,6 +298,22 @@ def check_shown(row: Row, identity: Identity, committed: int, analyst: str) -> b
     return True
 
 
+def not_stored() -> BudgetError:
+    """Returns the refusal of a question that may only be answered from what is stored."""
+    return BudgetError(
+        "This question has no stored answer, and it was asked without permission to spend.",
+        fix="ask it once with permission to spend; then its answer is given again for nothing.",
+    )
+
+
+def not_seen(analyst: str) -> BudgetError:
+    """Returns the refusal of a stored answer that would count in a quota, asked for without permission to spend."""
+    return BudgetError(
+        f"The stored answer would count in the quota of {analyst}, and it was asked for without permission to spend.",
+        fix="ask it once with permission to spend; then its answer is given again for nothing.",
+    )
+
+
 def _damaged(row: Row) -> LedgerError:
     return LedgerError(f"Entry {row.number} of the ledger was changed after it was written.", fix="run `dither verify`.")
 

@@ -43,6 +43,25 @@ class Report(NamedTuple):
     def ok(self) -> bool:
         return not self.problems
 
+    def as_data(self) -> dict[str, Any]:
+        """Returns the verdict as JSON data, with exact numbers as text."""
+        count: dict[str, int] = {}
+        for kind, number in self.kinds.items():
+            count[kind.partition("/")[0]] = count.get(kind.partition("/")[0], 0) + number
+        return {
+            "ok": self.ok,
+            "problems": list(self.problems),
+            "entries": self.entries,
+            "answered": count.get("committed", 0),
+            "shown_again": count.get("replayed", 0),
+            "cancelled": count.get("cancelled", 0),
+            "open": self.open,
+            "closed": self.closed or None,
+            "restored": self.restored,
+            "spent": {part: str(value) for part, value in self.spent.items()},
+            "head": self.head,
+        }
+
 
 def verify(
     store: Store,
