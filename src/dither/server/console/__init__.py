@@ -1,7 +1,11 @@
 """The console: pages for people, rendered on the server. They use the API of /v1 with the session cookie.
 
-May import: `answer`'s JSON forms through the desk; the other parts of `server`. Law: a page shows what the API would return to the
-same person, and nothing else; it loads nothing from elsewhere, and every text in it is escaped by its template.
+May import: the other parts of `server`. Law: a page shows what the API would return to the same person, and nothing else; it
+loads nothing from elsewhere, and every text in it is escaped by its template.
+
+pages      what the routes return          actions   what open pages call: quote, ask, verify
+words      the catalog in words            chart     answers as SVG
+render     templates, headers, files       static/   styles, scripts, and the editor that scripts/console/ builds
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What pages call while they are open: a quote while typing, an answer, whether it is there, the verdict on the ledger.
 
-Each returns JSON with `html`, a part of the page that its template escaped, and what the page must know besides. The question takes
-the same way as through /v1: the same forms, the same desk, the same problems.
+Each returns JSON with `html`, a part of the page that its template escaped, and what the page must know besides. The question
+takes the same way as through /v1: the same forms, the same desk, the same problems.
 """
 
 from __future__ import annotations

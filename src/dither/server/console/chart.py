@@ -10,6 +10,7 @@ page's style sheet. The table beside the chart has the same numbers, for those w
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ def _ordered(keys: Sequence[Any], kind: str) -> tuple[float, ...] | None:
         found = [datetime.datetime.fromisoformat(key).timestamp() for key in keys]
     else:
         found = [float(key) for key in keys]
-    return tuple(found) if all(a < b for a, b in zip(found, found[1:], strict=False)) else None
+    return tuple(found) if all(a < b for a, b in itertools.pairwise(found)) else None
 
 
 # --- the axis ---------------------------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ class Axis:
         """Returns an axis that holds every number and its margin, with round ticks."""
         pairs = [(v, m or 0.0) for v, m in zip(panel.values, panel.margins, strict=True) if v is not None]
         low, high = min(v - m for v, m in pairs), max(v + m for v, m in pairs)
-        if panel.from_zero or low > 0 and low < high / 3:
+        if panel.from_zero or 0 < low < high / 3:
             low, high = min(low, 0.0), max(high, 0.0)
         if low == high:
             low, high = low - 1, high + 1

@@ -126,7 +126,7 @@ async def answer_csv(request: Request, who: Who) -> Response:
     data = _whole(job)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
-    names = _with_margins(data, list(data["columns"]), lambda name, taken: _label(name, taken))
+    names = _with_margins(data, list(data["columns"]))
     writer.writerow([_safe(name) for name in names])
     for place, row in enumerate(data["rows"]):
         cells: list[Any] = []
@@ -138,12 +138,12 @@ async def answer_csv(request: Request, who: Who) -> Response:
     return _download(out.getvalue(), "text/csv; charset=utf-8", f"answer-{data['id'] or job.id}.csv")
 
 
-def _with_margins(data: Mapping[str, Any], columns: list[str], label: Any) -> list[str]:
+def _with_margins(data: Mapping[str, Any], columns: list[str]) -> list[str]:
     taken, names = set(columns), []
     for name in columns:
         names.append(name)
         if name in data["margins"]:
-            names.append(label(name, taken))
+            names.append(_label(name, taken))
             taken.add(names[-1])
     return names
 

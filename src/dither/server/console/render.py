@@ -1,8 +1,8 @@
 """Renders pages: templates, the headers that keep a page to itself, and the files that pages load.
 
 A page may load scripts, styles and fonts of this server only. Inline are the editor's style element, which carries the nonce of
-its response, and style attributes: Chromium itself writes them while somebody types. Files are read once, named by their content,
-and kept by browsers for a year.
+its response, and style attributes: Chromium itself writes them while somebody types. Files are read once, named by their
+content, and kept by browsers for a year.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from dither.server.http.problems import status_of
 PageHandler = Callable[[Request, Who], Awaitable[Response]]
 FOREVER = "public, max-age=31536000, immutable"
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; style-src-attr 'unsafe-inline'; font-src 'self'; img-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; style-src-attr 'unsafe-inline'; "
+    "font-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 

@@ -1,7 +1,7 @@
 """The catalog in words: who is protected, what is declared of each column and what one can do with it, and made-up rows.
 
-Everything here is made of `describe`, the public form of the catalog. A sample row is invented from declared values and bounds; it
-shows what a row looks like and is nobody's.
+Everything here is made of `describe`, the public form of the catalog. A sample row is invented from declared values and bounds:
+it shows what a row looks like, and is nobody's.
 """
 
 from __future__ import annotations

@@ -79,7 +79,8 @@ async function ask(more = {}) {
     else result.textContent = data.what;
     if (data.budget) put(byId("meter"), data.budget);
     if (data.span) editor.mark(data.span, data.message);
-    result.scrollIntoView({ block: "nearest" });
+    const top = result.getBoundingClientRect().top;
+    if (top < 0 || top > innerHeight - 160) result.scrollIntoView({ block: "start" });
   } finally {
     asking = false;
     result.removeAttribute("aria-busy");
