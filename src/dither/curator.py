@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from os import PathLike
-from typing import TypedDict, TypeVar, Unpack, overload
+from typing import TypeVar, Unpack, overload
 
 from dither.answer import Answer, Quote
 from dither.answers import Answers, Quotes
@@ -37,7 +37,7 @@ from dither.free import find_offer, take_offer
 from dither.ledger.ledger import Ledger
 from dither.ledger.records import StreamStep
 from dither.offered import Offered
-from dither.planner import Planner, Questions, filled_list
+from dither.planner import AskOptions, Options, Planner, Questions, filled_list
 from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
 from dither.planning.auto import Auto
@@ -92,29 +92,6 @@ _REMEMBERED = 64  # plans
 
 
 Shown = TypeVar("Shown")
-
-
-class Options(TypedDict, total=False):
-    """The named arguments of `quote`, for type checkers."""
-
-    margin: Number | None
-    of: Number | Answer | None
-    params: Params | None
-    confidence: Number
-    assume_rows: int | None
-    max_rows: Bound
-    max_groups: Bound
-    left_out: bool | None
-    weights: Sequence[Number] | None
-    analyst: str | None
-
-
-class AskOptions(Options, total=False):
-    """The named arguments of `ask`, for type checkers."""
-
-    fresh: bool
-    free: bool
-    stored: bool
 
 
 def open(

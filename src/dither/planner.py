@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
+from dither.answer import Answer
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
 from dither.exact.numbers import Number
 from dither.planning.auto import Auto
+from dither.planning.bounds import Bound
 from dither.planning.listing import plan_list
 from dither.planning.lookups import lookups
 from dither.planning.program import Batch
@@ -26,6 +29,29 @@ from dither.query.sql.parameters import Params
 from dither.query.union import Results
 
 Questions = list[Question] | list[str] | tuple[Question, ...]
+
+
+class Options(TypedDict, total=False):
+    """The named arguments of `quote`, for type checkers."""
+
+    margin: Number | None
+    of: Number | Answer | None
+    params: Params | None
+    confidence: Number
+    assume_rows: int | None
+    max_rows: Bound
+    max_groups: Bound
+    left_out: bool | None
+    weights: Sequence[Number] | None
+    analyst: str | None
+
+
+class AskOptions(Options, total=False):
+    """The named arguments of `ask`, for type checkers."""
+
+    fresh: bool
+    free: bool
+    stored: bool
 
 
 def needs_public(query: Resolved) -> bool:

@@ -201,7 +201,7 @@ class Desk:
         entry = _entry(found)
         data = found.as_data() | {"id": None if entry is None else str(entry), "entry": entry}
         if isinstance(found, Answer):
-            data |= {"notes": found.notes(), "cells": found.cells()}
+            data |= {"notes": found.notes(), "cells": found.cells(), "left": found.left()}
         if payload:
             data["payload"] = self._payload(entry)
         return json.dumps(data, ensure_ascii=False, allow_nan=False)
