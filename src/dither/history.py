@@ -6,19 +6,24 @@ Each row is one reserved question and how it ended, or a stored answer shown aga
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from dither.ledger.records import (
     ENGINE,
     Advanced,
+    Approved,
     Cancelled,
+    Closed,
     Committed,
+    Denied,
     Entry,
     Failed,
     Lapsed,
     Record,
     Reopened,
     Replayed,
+    Requested,
     Reserved,
     Restored,
     parse,
@@ -44,7 +49,9 @@ def _entry(entry: Entry) -> HistoryRow:
     found |= {"number": entry.number, "time": entry.time, "what": entry.kind.partition("/")[0]}
     if isinstance(record, Reserved):
         found |= {"rule": record.rule, "question": _one_line(record.question)}
-    if isinstance(record, Reserved | Replayed):
+    if isinstance(record, Requested):
+        found["question"] = _one_line(record.question)
+    if isinstance(record, Reserved | Replayed | Requested):
         found |= {"analyst": record.analyst, "epsilon": str(record.loss.epsilon), "delta": str(record.loss.delta)}
     if isinstance(record, Committed | Advanced | Cancelled | Failed | Lapsed):
         found["about"] = record.reserved
@@ -54,6 +61,10 @@ def _entry(entry: Entry) -> HistoryRow:
         found["about"] = record.closed or None
     if isinstance(record, Restored):
         found["about"] = record.backup
+    if isinstance(record, Approved | Denied):
+        found["about"] = record.requested
+    if isinstance(record, Approved | Denied | Closed):
+        found["analyst"] = record.by
     return found
 
 
@@ -136,3 +147,51 @@ def _question_of(store: Store, committed: int, found: dict[int, HistoryRow]) -> 
 
 def _one_line(question: str) -> str:
     return " ".join(question.split())
+
+
+# --- questions that waited for a curator ------------------------------------------------------------------------
+
+WAITING, APPROVED, USED, EXPIRED, DENIED = "waiting", "approved", "used", "expired", "denied"
+
+
+@dataclass
+class ApprovalLog:
+    """Reads the requests for approvals and how they were decided. Remembers what it has read."""
+
+    store: Store
+    _last: int = 0
+    _found: dict[int, HistoryRow] = field(default_factory=dict)
+
+    def read(self, last: int, now: str) -> list[HistoryRow]:
+        """Returns all requests up to entry `last`, the oldest first. `now`: the time, for approvals that have ended."""
+        for row in self.store.rows(self._last + 1, last) if last > self._last else ():
+            if row.kind in _OF_APPROVALS:
+                self._add(parse(row))
+        self._last = max(self._last, last)
+        rows = [dict(each) for each in self._found.values()]
+        for each in rows:
+            if each["state"] == APPROVED and each["until"] < now:
+                each["state"] = EXPIRED
+        return rows
+
+    def _add(self, entry: Entry) -> None:
+        record = entry.record
+        if isinstance(record, Requested):
+            price = {"epsilon": str(record.loss.epsilon), "delta": str(record.loss.delta)}
+            asked = {"analyst": record.analyst, "question": record.question, "tables": list(record.tables), **price}
+            later = {"by": None, "words": "", "until": None, "decided": None, "digest": record.digest}
+            self._found[entry.number] = {"id": entry.number, "time": entry.time, "state": WAITING, **asked, **later}
+        elif isinstance(record, Approved | Denied) and record.requested in self._found:
+            until = record.until if isinstance(record, Approved) else None
+            state = DENIED if until is None else APPROVED
+            decided = {"state": state, "by": record.by, "words": record.words, "until": until, "decided": entry.time}
+            self._found[record.requested] |= decided
+        elif isinstance(record, Reserved):
+            for each in self._found.values():  # an approval may be used once: by the first question that can
+                same = (each["digest"], each["analyst"]) == (record.digest, record.analyst)
+                if same and each["state"] == APPROVED and entry.time <= each["until"]:
+                    each["state"] = USED
+                    break
+
+
+_OF_APPROVALS = (Requested.KIND, Approved.KIND, Denied.KIND, Reserved.KIND)

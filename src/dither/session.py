@@ -213,7 +213,7 @@ class Session:
         with self.close_guard.question_lock():
             self.close_guard.wait_for_closing()
             self.check_unchanged()
-            self._declare()
+            self.declare()
             again = {each.entry: self._again(each, self.who(analyst)) for each in made_of}
             who = next(iter(again.values())).analyst
             try:
@@ -294,7 +294,7 @@ class Session:
     ) -> Paid:
         self.close_guard.wait_for_closing()
         self.check_unchanged()
-        self._declare()
+        self.declare()
         if self._unsettled:
             self._settle_rest()
         stored = self.ledger.reserve(attempt, stored=stored_only)
@@ -325,7 +325,7 @@ class Session:
                 fix="the curator opens the catalog again, with a new `snapshot` label if the data is a new version.",
             )
 
-    def _declare(self) -> None:
+    def declare(self) -> None:
         """Puts the catalog in force, and with it the budget, permanently. Only the first question does; quotes do not."""
         if not self._declared:
             self.ledger.register(self.declaration, expected=(self._before,))

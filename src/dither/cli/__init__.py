@@ -8,6 +8,7 @@
                 backup, restore          copies of the ledger
                 witness, reopen          heads kept elsewhere; new questions after a failure
     history     history                  who asked what
+    approvals   approvals, close         questions that wait for a curator; no new questions
     audit       audit                    checks a privacy claim
     explain     explain, demo            what an epsilon means; a tour on made-up data
     local       local simulate           a survey without a trusted curator
@@ -21,11 +22,11 @@ when it runs, because `dither --help` must not wait for a database.
 
 from __future__ import annotations
 
-from dither.cli import ask, audit, catalog, explain, history, ledger, local, serve, stream
+from dither.cli import approvals, ask, audit, catalog, explain, history, ledger, local, serve, stream
 from dither.cli.app import app, handle_signals
 from dither.cli.screen import replace_closed_streams, set_utf8
 
-__all__ = ["app", "ask", "audit", "catalog", "explain", "history", "ledger", "local", "main", "serve", "stream"]
+__all__ = ["app", "approvals", "ask", "audit", "catalog", "explain", "history", "ledger", "local", "main", "serve", "stream"]
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -22,8 +23,10 @@ from dither import curator
 from dither.answer import Answer
 from dither.answers import Answers
 from dither.curator import Curator
-from dither.errors import ArgumentError, DitherError, LedgerError
+from dither.errors import ArgumentError, DitherError
+from dither.history import ApprovalLog, HistoryRow
 from dither.ledger import opening
+from dither.ledger.ledger import time_now
 from dither.ledger.records import Advanced, Committed, parse
 from dither.ledger.verify.report import Report, verify
 from dither.server.accounts import AccessError, Accounts, Who
@@ -32,9 +35,11 @@ from dither.server.requests import ANSWERING, ConflictError, Job, Requests, new_
 from dither.server.settings import Settings
 from dither.server.sources import check_sources
 from dither.server.store import ServiceStore
+from dither.text import folded
 from dither.workspace import beside
 
 LONGEST_KEY = 200
+MOST_QUESTIONS = 100
 Still = Callable[[], Awaitable[bool]]
 
 
@@ -65,6 +70,8 @@ class Desk:
         self.asking = Line(settings.threads, settings.waiting, settings.waiting_each, "ask")
         self.reading = Line(2, 4 * settings.waiting, 4 * settings.waiting_each, "read")
         self._verifying = asyncio.Semaphore(1)
+        self._log = ApprovalLog(survey.ledger.store)
+        self._log_lock = threading.Lock()
 
     # --- questions ----------------------------------------------------------------------------------------------
 
@@ -212,11 +219,34 @@ class Desk:
         return record.payload if isinstance(record, Committed | Advanced) else None
 
     def _check_length(self, asked: Asked) -> None:
+        if not isinstance(asked.question, str) and len(asked.question) > MOST_QUESTIONS:
+            raise ArgumentError(f"A list has at most {MOST_QUESTIONS} questions.", fix="ask in several requests.")
         total = len(asked.question) if isinstance(asked.question, str) else sum(map(len, asked.question))
         if total > self.settings.question:
             raise ArgumentError(
                 f"A question has at most {self.settings.question:,} characters.", fix="ask in several questions."
             )
+
+    # --- approvals ----------------------------------------------------------------------------------------------
+
+    async def approvals(self, who: Who) -> list[HistoryRow]:
+        """Returns the questions that wait or waited for a curator: one's own, or everyone's for curators and auditors."""
+        found = await self.reading.run(who.name, self._approvals)
+        every = who.may("curate") or who.may("audit")
+        return [each for each in found if every or each["analyst"] == who.name]
+
+    def _approvals(self) -> list[HistoryRow]:
+        with self._log_lock:
+            return self._log.read(self.survey.ledger.head().number, time_now())
+
+    async def decide(self, who: Who, number: int, approve: bool, words: str, days: float) -> HistoryRow:
+        """Approves or refuses a question that waits. Nobody decides on their own."""
+        who.require("curate")
+        if not 0 < days <= 366:
+            raise ArgumentError("An approval lasts more than 0 and at most 366 days.", fix="name another number of days.")
+        call = partial(self.survey.ledger.decide, number, who.name, approve=approve, words=words, seconds=86400 * days)
+        await self.asking.run(who.name, call)
+        return next(each for each in await self.approvals(who) if each["id"] == number)
 
     # --- reading ------------------------------------------------------------------------------------------------
 
@@ -295,6 +325,17 @@ def people_file(settings: Settings) -> Path:
     return key.with_name(key.name.removesuffix(".key") + ".people")
 
 
+def put_policy(survey: Curator, settings: Settings) -> None:
+    """Puts the policy of approvals in force, if the settings have one or the ledger has another."""
+    tables = [table for table in settings.approve_tables if folded(table) not in map(folded, survey.catalog.tables)]
+    if tables:
+        raise ArgumentError(f"approve_tables names {tables[0]}, which is no table.", fix="name tables of the catalog.")
+    now = survey.ledger.approvals()
+    if settings.threshold is not None or settings.approve_tables or now.above is not None or now.tables:
+        survey.session.declare()
+        survey.ledger.set_policy(settings.threshold, settings.approve_tables)
+
+
 def open_desk(settings: Settings) -> Desk:
     """Opens the catalog, its ledger and the accounts."""
     check_sources(Path(settings.catalog), settings.roots)
@@ -305,8 +346,9 @@ def open_desk(settings: Settings) -> Desk:
         store.close()
         raise
     try:
+        put_policy(survey, settings)
         return Desk(survey, settings, store)
-    except LedgerError:
+    except BaseException:
         survey.close()
         store.close()
         raise

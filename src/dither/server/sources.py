@@ -25,7 +25,9 @@ def check_sources(catalog: Path, roots: Sequence[str]) -> None:
             problems.append(
                 (None, f"The source of {name} is an address.", "a server reads files only: copy the data beside it.")
             )
-        elif not all(_is_below(place, allowed) for place in _places(source)):
+        elif ".." in Path(source[len(_before_wildcards(source)) :]).parts or not all(
+            _is_below(place, allowed) for place in _places(source)
+        ):
             fix = Fix("move it there, or list its folder: {roots}.", roots=Python('roots = ["/data"] in [service]'))
             problems.append((None, f"The source of {name} is not in the catalog's folder.", fix))
     if problems:
@@ -35,7 +37,11 @@ def check_sources(catalog: Path, roots: Sequence[str]) -> None:
 def _places(source: str) -> Iterator[str]:
     """Yields the files of a source, and the folder of a pattern: it may match other files later."""
     file = source.partition("#")[0]
-    yield os.path.realpath(os.path.dirname(glob.escape(file)) or os.curdir) if not glob.has_magic(file) else _fixed(file)
+    yield (
+        os.path.realpath(os.path.dirname(glob.escape(file)) or os.curdir)
+        if not glob.has_magic(file)
+        else os.path.realpath(_before_wildcards(file) or os.curdir)
+    )
     yield from (os.path.realpath(each) for each in glob.glob(file, recursive=True))
     if not glob.has_magic(file):
         yield os.path.realpath(file)
@@ -43,12 +49,11 @@ def _places(source: str) -> Iterator[str]:
             yield from (os.path.realpath(each) for each in glob.glob(os.path.join(file, "**"), recursive=True))
 
 
-def _fixed(pattern: str) -> str:
-    """Returns the part of a pattern before its first wildcard, as a folder."""
-    folder = pattern
-    while glob.has_magic(folder):
-        folder = os.path.dirname(folder)
-    return os.path.realpath(folder or os.curdir)
+def _before_wildcards(pattern: str) -> str:
+    """Returns the part of a pattern before its first wildcard, as a folder; all of it if there is none."""
+    while glob.has_magic(pattern):
+        pattern = os.path.dirname(pattern)
+    return pattern
 
 
 def _is_below(place: str, allowed: Sequence[str]) -> bool:

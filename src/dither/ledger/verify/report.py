@@ -23,7 +23,7 @@ MOST = 100  # problems listed one by one
 START = "0" * 64
 HEAD = re.compile(r"([1-9][0-9]{0,18}):([0-9a-f]{64})", re.ASCII)
 SEALED = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
-LATER = ("streams",)  # sealed where they exist
+LATER = ("streams", "approvals")  # sealed where they exist
 LOWEST = -(2**63)  # so that a row moved below 1 is found as well
 
 

@@ -11,13 +11,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from dither.errors import DitherError, LedgerError
+from dither.errors import ApprovalError, DitherError, LedgerError
 from dither.history import questions
 from dither.server.accounts import AccessError, Who
 from dither.server.describe import describe
 from dither.server.desk import Desk
 from dither.server.http import metrics
-from dither.server.http.forms import AskForm, QuoteForm, SuggestForm
+from dither.server.http.forms import AskForm, DecisionForm, QuoteForm, SuggestForm
 from dither.server.http.guard import desk_of, form_of, note, still_there, who_asks
 from dither.server.http.problems import STATUS, RequestError, as_problem, reply, status_of
 from dither.server.requests import ANSWERING, FAILED, Job
@@ -49,6 +49,12 @@ async def ask(request: Request) -> Response:
     note(request, question=form.question)
     try:
         job = await desk.ask(who, form.asked(), key_of(request), body, wait=wait_of(request, desk), still=still_there(request))
+    except ApprovalError as error:
+        metrics.count_question("ask", error.code)
+        note(request, outcome="waits for a curator", entry=error.request)
+        where = f"/v1/approvals/{error.request}"
+        waiting = {"id": error.request, "state": "waiting", "why": error.why}
+        return JSONResponse({"approval": waiting, "what": error.what, "charged": error.charged}, 202, {"Location": where})
     except DitherError as error:
         metrics.count_question("ask", error.code)
         raise
@@ -102,6 +108,32 @@ def job_response(request: Request, job: Job, kind: str) -> Response:
 def _failed(data: dict[str, Any]) -> Response:
     status = STATUS.get(str(data["code"]), 500)
     return reply(as_problem(data, status), status)
+
+
+async def approvals(request: Request) -> Response:
+    """GET /v1/approvals: questions that wait or waited for a curator; your own, or everyone's for curators and auditors."""
+    who, desk = who_asks(request), desk_of(request)
+    return JSONResponse({"approvals": await desk.approvals(who)})
+
+
+async def approval(request: Request) -> Response:
+    """GET /v1/approvals/{id}: one of them."""
+    who, desk, ident = who_asks(request), desk_of(request), request.path_params["id"]
+    found = next((each for each in await desk.approvals(who) if str(each["id"]) == ident), None)
+    if found is None:
+        raise AccessError("There is no such request for you.", status=404, fix="look at /v1/approvals.")
+    return JSONResponse(found)
+
+
+async def decide(request: Request) -> Response:
+    """POST /v1/approvals/{id}: approves or refuses it, for curators. Nobody decides on their own question."""
+    who, desk, ident = who_asks(request), desk_of(request), request.path_params["id"]
+    form, _ = await form_of(request, DecisionForm)
+    who.require("curate")
+    if form.decision not in ("approve", "refuse") or not (ident.isascii() and ident.isdecimal() and len(ident) < 19):
+        raise RequestError("A decision is approve or refuse.", status=422, fix="send one of the two, for a number.")
+    note(request, decision=form.decision, entry=int(ident))
+    return JSONResponse(await desk.decide(who, int(ident), form.decision == "approve", form.words, form.days))
 
 
 async def answer(request: Request) -> Response:
@@ -163,7 +195,7 @@ def number_of(request: Request, name: str, default: int | None) -> int | None:
     if text is None:
         return default
     if not (text.isascii() and text.isdecimal() and 0 < len(text) < 19 and int(text)):
-        raise RequestError(f"{name} must be a whole number above 0.", status=422, fix=f"write {name}=50.")
+        raise RequestError(f"{name} must be a whole number above 0.", status=422, fix="write a number such as 50.")
     return int(text)
 
 

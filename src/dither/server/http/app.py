@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -17,7 +19,7 @@ from starlette.routing import BaseRoute, Route
 from dither.server import console
 from dither.server.desk import Desk, open_desk
 from dither.server.http import api, metrics, people
-from dither.server.http.guard import Handler, desk_of, guarded, who_asks
+from dither.server.http.guard import Handler, OneReading, desk_of, guarded, who_asks
 from dither.server.http.openapi import description
 from dither.server.http.problems import RequestError, problem
 from dither.server.settings import Settings
@@ -33,6 +35,9 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v1/receipts/{id}", api.receipt),
     ("GET", "/v1/verify", api.verify),
     ("GET", "/v1/key", api.key),
+    ("GET", "/v1/approvals", api.approvals),
+    ("GET", "/v1/approvals/{id}", api.approval),
+    ("POST", "/v1/approvals/{id}", api.decide),
     ("POST", "/v1/login", people.login),
     ("POST", "/v1/logout", people.logout),
     ("GET", "/v1/me", people.me),
@@ -79,7 +84,8 @@ def application(settings: Settings) -> Starlette:
     )
     routes: list[BaseRoute] = [Route(path, guarded(path, handler), methods=[method]) for method, path, handler in own]
     routes += console.routes(settings)
-    return Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _missing, 405: _missing})
+    handlers: dict[Any, Any] = {404: _missing, 405: _missing}
+    return Starlette(routes=routes, middleware=[Middleware(OneReading)], lifespan=lifespan, exception_handlers=handlers)
 
 
 def make() -> Starlette:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dither.errors import DitherError
 from dither.server.accounts import AccessError, Who
@@ -131,6 +132,23 @@ async def form_of(request: Request, form: type[F]) -> tuple[F, bytes]:
 def _words(error: Exception) -> str:
     text = str(error).rstrip(".")
     return "".join(c if c.isprintable() else " " for c in text)[:300]
+
+
+class OneReading:
+    """Refuses a request whose end can be read in two ways, by a proxy and by this server, and closes its connection."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        names = [name for name, _ in scope.get("headers", ())]
+        if names.count(b"content-length") + names.count(b"transfer-encoding") > 1:
+            what = "The request has both a Content-Length and a Transfer-Encoding."
+            response = problem(RequestError(what, status=400, fix="send one of them."))
+            response.headers["Connection"] = "close"
+            await response(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
 
 
 # --- around a request -------------------------------------------------------------------------------------------
