@@ -27,8 +27,8 @@ from dither.catalog.values import Catalog
 from dither.client.encoding import key_of, new_key, number, params_of, sql, text_of_question
 from dither.client.known import Known, Seen, check_seen, default_file
 from dither.client.received import received_answer, received_quote
-from dither.client.transport import RemoteError, Reply, Transport, error_of, fix_of, origin_of
-from dither.errors import ArgumentError, Fix, LedgerError, Name, Python
+from dither.client.transport import Reply, Transport, error_of, origin_of
+from dither.errors import ApprovalError, ArgumentError, Fix, LedgerError, Name, Python
 from dither.exact.numbers import Number
 from dither.finish import answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
 from dither.ledger.receipts import Receipt
@@ -68,7 +68,7 @@ def connect(
 
     `token`: yours, by default from the environment variable DITHER_TOKEN. `public_key`: the curator's, if you were given it;
     otherwise the first one that the server shows is pinned. `known`: the file with pinned keys and newest entries, by default
-    in your configuration folder. `ca`: a file of certificates to trust besides the system's. `timeout`: seconds for one request.
+    in your configuration folder. `ca`: a file of certificates to trust besides the system's. `timeout`: seconds for a request.
     """
     secret = os.environ.get("DITHER_TOKEN", "") if token is None else token
     if not isinstance(secret, str) or not secret.strip() or not secret.isascii() or not secret.isprintable():
@@ -119,7 +119,7 @@ def _catalog(described: Mapping[str, Any]) -> Catalog:
     return replace(catalog, tables=tables)
 
 
-@dataclass
+@dataclass(repr=False)
 class Remote:
     """Asks a server about a catalog's tables, as `dt.open` does beside the data."""
 
@@ -281,6 +281,9 @@ class Remote:
         """Closes the connection. What was asked stays asked."""
         self.transport.close()
 
+    def __repr__(self) -> str:
+        return f"<Remote of {', '.join(self.catalog.tables)} at {self.transport.origin}; analyst {self.analyst}>"
+
     def __enter__(self) -> Remote:
         return self
 
@@ -364,7 +367,7 @@ class Remote:
         """Returns an answer, once it is there. What was charged is answered even if the connection is cut meanwhile."""
         while reply.status == 202:
             if "approval" in reply.data:
-                raise waiting(reply.data["approval"])
+                raise ApprovalError(str(reply.data["approval"]["why"]), request=int(reply.data["approval"]["id"]))
             time.sleep(_LOOK)
             reply = self.transport.send("GET", f"/v1/answers/{reply.data['id']}")
             if reply.status >= 400:
@@ -417,6 +420,12 @@ class Remote:
             own = {"catalog": encoded["catalog"], "snapshot": encoded["snapshot"], "unit": encoded["unit"]}
             own |= {name: encoded[name] for name in ("neighbours", "mechanisms", "loss")}
             wrong = [name for name, value in own.items() if body[name] != value]
+            if wrong == ["catalog"]:
+                raise LedgerError(
+                    "The curator changed the catalog since you connected: the plan made here is not what was paid for.",
+                    fix="connect again and ask again: the same question at the same price is free.",
+                    charged="the price of the question",
+                )
             if wrong:
                 raise _untrue(f"states another {wrong[0]} than the plan of this question")
         newest = max(receipt.places, key=lambda place: int(place["number"]))
@@ -432,16 +441,6 @@ class _Received(Paid):
 
     def left(self) -> str:
         return self.left_words
-
-
-def waiting(approval: Mapping[str, Any]) -> RemoteError:
-    """Returns the error of a question that waits for a curator."""
-    number = approval.get("id", approval.get("entry", ""))
-    return RemoteError(
-        f"This question needs the approval of a curator; request {number} waits.",
-        code="approval",
-        fix=str(fix_of(approval.get("fix"))) or "ask it again when it is approved.",
-    )
 
 
 def _untrue(why: str) -> LedgerError:

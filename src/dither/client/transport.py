@@ -43,6 +43,17 @@ class Reply:
     data: Any
 
 
+class _Kept:
+    """A connection of one thread, closed when nobody needs it any more."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self.connection = connection
+
+    def __del__(self) -> None:
+        with suppress(OSError):
+            self.connection.close()
+
+
 @dataclass(frozen=True)
 class Transport:
     """The way to one server. The token is in no repr and no error."""
@@ -103,25 +114,21 @@ class Transport:
             raise RemoteError(what, fix="check the address: it must be a server of dither.", charged=_PERHAPS) from None
 
     def _connection(self) -> http.client.HTTPConnection:
-        kept: http.client.HTTPConnection | None = getattr(self._kept, "connection", None)
+        kept: _Kept | None = getattr(self._kept, "connection", None)
         if kept is None:
             parts = urlsplit(self.origin)
             host = parts.hostname or ""
             if parts.scheme == "https":
                 trusted = ssl.create_default_context(cafile=self.ca)
-                kept = http.client.HTTPSConnection(host, parts.port, timeout=self.timeout, context=trusted)
+                kept = _Kept(http.client.HTTPSConnection(host, parts.port, timeout=self.timeout, context=trusted))
             else:
-                kept = http.client.HTTPConnection(host, parts.port, timeout=self.timeout)
+                kept = _Kept(http.client.HTTPConnection(host, parts.port, timeout=self.timeout))
             self._kept.connection = kept
-        return kept
+        return kept.connection
 
     def close(self) -> None:
         """Closes the connection of this thread."""
-        kept = getattr(self._kept, "connection", None)
-        if kept is not None:
-            with suppress(OSError):
-                kept.close()
-            self._kept.connection = None
+        self._kept.connection = None
 
     def _unreachable(self, why: str) -> RemoteError:
         return RemoteError(

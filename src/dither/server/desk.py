@@ -206,9 +206,9 @@ class Desk:
 
     def _body(self, found: Answer | Answers, payload: bool) -> str:
         entry = _entry(found)
-        data = found.as_data() | {"id": None if entry is None else str(entry), "entry": entry}
+        data = found.as_data() | {"id": None if entry is None else str(entry), "entry": entry, "left": found.left()}
         if isinstance(found, Answer):
-            data |= {"notes": found.notes(), "cells": found.cells(), "left": found.left()}
+            data |= {"notes": found.notes(), "cells": found.cells()}
         if payload:
             data["payload"] = self._payload(entry)
         return json.dumps(data, ensure_ascii=False, allow_nan=False)

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from dither.errors import DitherError
+from dither.errors import ApprovalError, DitherError
 from dither.server.accounts import Who
 from dither.server.console.pages import shown
 from dither.server.console.render import fragment
@@ -41,8 +41,9 @@ async def quote(request: Request) -> Response:
     left = await desk.read(who, lambda: _left(desk, who))
     share = _share(data["price"]["epsilon"], left)
     html = fragment("parts/quote.html", quote=data, share=share)
-    free = data["entry"] is not None
-    return JSONResponse({"html": html, "span": None, "may": data["refused"] is None or free, "free": free})
+    policy = desk.survey.ledger.approvals()  # asking files a request where a curator must approve
+    free, waits = data["entry"] is not None, policy.above is not None or bool(policy.tables)
+    return JSONResponse({"html": html, "span": None, "may": data["refused"] is None or free or waits, "free": free})
 
 
 def refused(problem: dict[str, Any]) -> dict[str, Any]:
@@ -71,6 +72,10 @@ async def ask(request: Request) -> Response:
     wait = min(wait_of(request, desk), 5.0)
     try:
         job = await desk.ask(who, form.asked(), key_of(request), body, wait=wait, still=still_there(request))
+    except ApprovalError as error:
+        metrics.count_question("ask", error.code)
+        note(request, outcome="waits for a curator", entry=error.request)
+        return JSONResponse({"html": fragment("parts/approval.html", waits=error), "state": "waiting", "id": error.request})
     except DitherError as error:
         metrics.count_question("ask", error.code)
         return JSONResponse(refused(error.as_data()) | {"state": "refused"}, 401 if status_of(error) == 401 else 200)

@@ -216,7 +216,10 @@ def _receipt(desk: Desk, who: Who, ident: str) -> str:
 
 async def approvals(request: Request, who: Who) -> Response:
     """GET /approvals: questions that wait for a curator, and how earlier ones were decided."""
-    return respond(request, "approvals.html", who=who, waiting=[], decided=[])
+    found = (await desk_of(request).approvals(who))[::-1]
+    waiting = [each for each in found if each["state"] == "waiting"]
+    decided = [each for each in found if each["state"] != "waiting"]
+    return respond(request, "approvals.html", who=who, waiting=waiting, decided=decided[:PAGE])
 
 
 async def audit(request: Request, who: Who) -> Response:
