@@ -110,6 +110,7 @@ def environment() -> jinja2.Environment:
         "amount": amount,
         "number": number,
         "float_of": float_of,
+        "moved": moved,
     }
     return made
 
@@ -147,6 +148,14 @@ def when(text: str) -> str:
 def as_data(value: Any) -> Markup:
     """Returns JSON for an attribute of an element."""
     return Markup(escape(json.dumps(value, ensure_ascii=False)))
+
+
+def moved(mechanism: Mapping[str, Any]) -> str:
+    """Shows how far one person moves the numbers of a mechanism, as its record in a receipt says."""
+    found = mechanism.get("sensitivity")
+    if isinstance(found, Mapping):
+        return ", ".join(f"{name} {value}" for name, value in found.items())
+    return "" if found is None else str(found)
 
 
 def fix(problem: Mapping[str, Any]) -> str:
