@@ -17,6 +17,10 @@ with places for arguments. Python shows `epsilon="0.1"`, a shell `--epsilon 0.1`
     StreamMovedError moved      4    somebody else advanced the stream meanwhile
     ClosedError      closed     4    a failure closed the catalog
     EngineError      engine     4    the question could not be computed
+    AccessError      access     1    a server does not let this person do this
+    RequestError     request    2    a server does not understand the request
+    ConflictError    conflict   2    an Idempotency-Key was used before
+    BusyError        busy       4    a server has too many questions waiting
 """
 
 from __future__ import annotations
@@ -433,6 +437,50 @@ class ClosedError(LedgerError):
         why = "the curator closed it" if by_hand else "an earlier one could not be computed"
         fix = "ask the curator" if by_hand else "ask the curator to look into it and run `dither reopen`"
         super().__init__(f"This catalog is closed to new questions: {why}.", fix=f"{fix}. Stored answers are still given.")
+
+
+class AccessError(DitherError):
+    """A server does not let somebody do this: they are not logged in, or may not. `status`: of the HTTP response."""
+
+    code, exit_code = "access", 1
+
+    def __init__(self, what: str, *, status: int, fix: str) -> None:
+        self.status = status
+        super().__init__(what, fix=fix)
+
+
+class RequestError(DitherError):
+    """A server does not understand a request; no question was read. `status`: of the HTTP response."""
+
+    code = "request"
+
+    def __init__(self, what: str, *, status: int, fix: str) -> None:
+        self.status = status
+        super().__init__(what, fix=fix)
+
+
+class ConflictError(DitherError):
+    """An Idempotency-Key was used before, for another request. `status`: of the HTTP response."""
+
+    code = "conflict"
+
+    def __init__(self, what: str, *, status: int, fix: str) -> None:
+        self.status = status
+        super().__init__(what, fix=fix)
+
+
+class BusyError(DitherError):
+    """A server has too many questions waiting, or is stopping. Nothing was charged.
+
+    >>> print(BusyError())
+    The server has too many questions waiting.
+      Fix: ask again in a moment.   Charged: nothing.
+    """
+
+    code, exit_code = "busy", 4
+
+    def __init__(self, what: str = "The server has too many questions waiting.") -> None:
+        super().__init__(what, fix="ask again in a moment.")
 
 
 class Interrupted(KeyboardInterrupt):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dither.errors import ArgumentError, BudgetError
-from dither.server.accounts import TRIES, AccessError, Accounts, Who
+from dither.errors import AccessError, ArgumentError, BudgetError
+from dither.server.accounts import TRIES, Accounts, Who
 from dither.server.store import ServiceStore
 
 

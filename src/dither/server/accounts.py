@@ -27,7 +27,7 @@ from typing import Any
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from dither.errors import ArgumentError, BudgetError, DitherError, Fix, Shell
+from dither.errors import AccessError, ArgumentError, BudgetError, Fix, Shell
 from dither.exact.numbers import show_about
 from dither.ledger.records import analyst_name
 from dither.server.store import ServiceStore
@@ -43,16 +43,6 @@ TRIES = 10  # failed logins in a minute, for one name and for one address
 LONGEST_PASSWORD, SHORTEST_PASSWORD = 1024, 12
 _TOKEN = re.compile(r"dth_[A-Za-z0-9_-]{43}", re.ASCII)
 _PROJECT = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
-
-
-class AccessError(DitherError):
-    """Somebody is not who they say, or may not do what they ask."""
-
-    code, exit_code = "access", 1
-
-    def __init__(self, what: str, *, status: int, fix: str) -> None:
-        self.status = status
-        super().__init__(what, fix=fix)
 
 
 @dataclass(frozen=True)

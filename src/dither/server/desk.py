@@ -23,15 +23,15 @@ from dither import curator
 from dither.answer import Answer
 from dither.answers import Answers
 from dither.curator import Curator
-from dither.errors import ArgumentError, DitherError
+from dither.errors import AccessError, ArgumentError, BusyError, ConflictError, DitherError
 from dither.history import ApprovalLog, HistoryRow
 from dither.ledger import opening
 from dither.ledger.ledger import time_now
 from dither.ledger.records import Advanced, Committed, parse
 from dither.ledger.verify.report import Report, verify
-from dither.server.accounts import AccessError, Accounts, Who
-from dither.server.line import BusyError, GoneError, Line
-from dither.server.requests import ANSWERING, ConflictError, Job, Requests, new_id
+from dither.server.accounts import Accounts, Who
+from dither.server.line import GoneError, Line
+from dither.server.requests import ANSWERING, Job, Requests, new_id
 from dither.server.settings import Settings
 from dither.server.sources import check_sources
 from dither.server.store import ServiceStore

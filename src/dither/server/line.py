@@ -14,18 +14,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from dither.errors import DitherError
+from dither.errors import BusyError
 
 T = TypeVar("T")
-
-
-class BusyError(DitherError):
-    """The line is full, or the server is stopping. Nothing was charged."""
-
-    code, exit_code = "busy", 4
-
-    def __init__(self, what: str = "The server has too many questions waiting.") -> None:
-        super().__init__(what, fix="ask again in a moment.")
 
 
 class GoneError(Exception):

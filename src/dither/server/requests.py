@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dither.errors import DitherError
+from dither.errors import ConflictError, DitherError
 from dither.ledger.reservations import process
 from dither.server.store import ServiceStore
 
@@ -27,16 +27,6 @@ _LOST = DitherError(
     fix="ask it again: if it was answered, the stored answer is free. Your history says what was charged.",
     charged="the price of the question, if your history shows its entry",
 )
-
-
-class ConflictError(DitherError):
-    """An Idempotency-Key was used before: for another request, or for one that has not ended."""
-
-    code, exit_code = "conflict", 2
-
-    def __init__(self, what: str, *, fix: str, status: int, charged: str = "nothing") -> None:
-        self.status = status
-        super().__init__(what, fix=fix, charged=charged)
 
 
 @dataclass(frozen=True)

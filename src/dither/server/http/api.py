@@ -11,15 +11,15 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from dither.errors import ApprovalError, DitherError, LedgerError
+from dither.errors import AccessError, ApprovalError, DitherError, LedgerError, RequestError
 from dither.history import questions
-from dither.server.accounts import AccessError, Who
+from dither.server.accounts import Who
 from dither.server.describe import describe
 from dither.server.desk import Desk
 from dither.server.http import metrics
 from dither.server.http.forms import AskForm, DecisionForm, QuoteForm, SuggestForm
 from dither.server.http.guard import desk_of, form_of, note, still_there, who_asks
-from dither.server.http.problems import STATUS, RequestError, as_problem, reply, status_of
+from dither.server.http.problems import STATUS, as_problem, reply, status_of
 from dither.server.requests import ANSWERING, FAILED, Job
 
 PAGE = 50

@@ -16,12 +16,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from dither.errors import RequestError
 from dither.server import console
 from dither.server.desk import Desk, open_desk
 from dither.server.http import api, metrics, people
 from dither.server.http.guard import Handler, OneReading, desk_of, guarded, who_asks
 from dither.server.http.openapi import description
-from dither.server.http.problems import RequestError, problem
+from dither.server.http.problems import problem
 from dither.server.settings import Settings
 
 ROUTES: tuple[tuple[str, str, Handler], ...] = (

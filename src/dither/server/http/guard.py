@@ -19,11 +19,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dither.errors import DitherError
-from dither.server.accounts import AccessError, Who
+from dither.errors import AccessError, DitherError, RequestError
+from dither.server.accounts import Who
 from dither.server.desk import Desk
 from dither.server.http import metrics
-from dither.server.http.problems import RequestError, problem, unexpected
+from dither.server.http.problems import problem, unexpected
 from dither.server.line import GoneError
 
 Handler = Callable[[Request], Awaitable[Response]]

@@ -8,11 +8,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from dither.errors import RequestError
 from dither.server.accounts import Who
 from dither.server.desk import Desk
 from dither.server.http.forms import LoginForm
 from dither.server.http.guard import address_of, check_origin, desk_of, form_of, who_asks
-from dither.server.http.problems import RequestError
 
 
 async def login(request: Request) -> Response:

@@ -26,16 +26,6 @@ STATUS = {
 TYPE = "urn:dither:problem:"
 
 
-class RequestError(DitherError):
-    """A request that is not understood, before any question is read."""
-
-    code = "request"
-
-    def __init__(self, what: str, *, status: int, fix: str) -> None:
-        self.status = status
-        super().__init__(what, fix=fix)
-
-
 def status_of(error: DitherError) -> int:
     return int(getattr(error, "status", STATUS.get(error.code, 500)))
 
