@@ -139,7 +139,7 @@ class _Scanner:
 
 Problem = tuple[int | None, str, str]
 
-_TOP = ("budget", "privacy", "engine", "tables", "snapshot")
+_TOP = ("budget", "privacy", "engine", "tables", "snapshot", "service")
 SPARK = "spark:"  # how the name of a table of Spark begins
 _BUDGET = ("epsilon", "delta", "per_analyst", "per_query", "least_epsilon")
 _EXAMPLE = 'dt.Catalog(tables={"people": dt.Table(...)}, budget=dt.Budget(epsilon=1))'
@@ -245,6 +245,8 @@ class _Reader:
 
     def document(self, written: Mapping[str, Any]) -> None:
         self._report_unknown((), written, _TOP)
+        if not isinstance(written.get("service", {}), dict):  # the server reads it: server/settings.py
+            self._report(("service",), "service must hold named values.", "write a section [service].")
         self.budget = self._budget(written.get("budget"))
         privacy = self._section(("privacy",), written.get("privacy", {}), ("neighbours",))
         self.neighbours = self._text(("privacy", "neighbours"), privacy, NEIGHBOURS[0]) or NEIGHBOURS[0]

@@ -104,7 +104,7 @@ if TYPE_CHECKING:
 # The order in `dither --help`: the order of use.
 _ORDER = (
     *("init", "check", "suggest", "quote", "ask", "stream", "graph", "budget", "history", "verify"),
-    *("backup", "restore", "witness", "reopen", "explain", "audit", "local", "demo"),
+    *("backup", "restore", "witness", "close", "reopen", "approvals", "serve", "people", "explain", "audit", "local", "demo"),
 )
 
 

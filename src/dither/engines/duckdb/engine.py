@@ -149,7 +149,8 @@ class DuckDB:
         self._busy = threading.Lock()
         self._process = os.getpid()
         self._prepared: dict[int, _Prepared] = {}
-        self._found: tuple[Work, list[Group]] | None = None
+        self._computed = threading.local()  # of each thread: a Work computed beside another, and its groups
+        self._preparing = threading.Lock()  # guards _prepared
         self._parsed: dict[str, Any] = {}
 
     def schema(self, table: str) -> Mapping[str, str]:
@@ -191,7 +192,8 @@ class DuckDB:
         If a Work was prepared that shares its pairs, both are computed, and the other is not computed again when it is run.
         """
         self._same_process()
-        found, self._found = self._found, None
+        found: tuple[Work, list[Group]] | None = getattr(self._computed, "beside", None)
+        self._computed.beside = None
         if found is not None and found[0] is work:
             return found[1]
         prepared, numbers = self._prepared.get(id(work)), _parameters(work, secret)
@@ -201,7 +203,7 @@ class DuckDB:
                 return self._both(first, numbers)[1]
             if prepared is not None and prepared.beside is not None:
                 own, others = self._both(prepared, numbers)
-                self._found = prepared.beside[0], others
+                self._computed.beside = prepared.beside[0], others
                 return own
             return self._groups(work, (prepared and prepared.statements) or self._statements(work), numbers)
         except InexactSumError:
@@ -209,7 +211,9 @@ class DuckDB:
 
     def _joined(self, work: Work) -> tuple[_Prepared, Joint] | None:
         """Returns the prepared Work whose pairs this one shares, and the statement of both."""
-        for prepared in reversed(self._prepared.values()) if work.pairs is not None else ():
+        with self._preparing:
+            prepared_works = list(reversed(self._prepared.values())) if work.pairs is not None else []
+        for prepared in prepared_works:
             if work.pairs is not None and prepared.work == work.pairs.of:
                 joint = join(prepared.work, work, self._columns, self._dialect)
                 return None if joint is None else (prepared, joint)
@@ -225,9 +229,10 @@ class DuckDB:
 
     def _keep(self, prepared: _Prepared) -> None:
         """Remembers a Work until many others are prepared."""
-        self._prepared[id(prepared.work)] = prepared
-        while len(self._prepared) > _REMEMBERED:
-            del self._prepared[next(iter(self._prepared))]
+        with self._preparing:
+            self._prepared[id(prepared.work)] = prepared
+            while len(self._prepared) > _REMEMBERED:
+                del self._prepared[next(iter(self._prepared))]
 
     def _same_process(self) -> None:
         """Refuses to run in a fork. DuckDB's threads are not there, and a query would wait for them forever, its price paid."""
@@ -298,7 +303,7 @@ class DuckDB:
 
     def exchange(self, table: str, frame: Any) -> None:
         """Replaces the frame behind a table by another Arrow table of the same columns, for auditors."""
-        self._found = None
+        self._computed.beside = None
         self._connection.register(frame_name(table), frame)
 
     def interrupt(self) -> None:
