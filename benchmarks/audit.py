@@ -5,6 +5,7 @@
     python benchmarks/audit.py --only "sparse vector"  mechanisms whose name contains the text
     python benchmarks/audit.py --made-up               each as a function, on made-up data instead of its own pairs
     python benchmarks/audit.py --set second            the mechanisms that were written after the search was tuned
+    python benchmarks/audit.py --false-alarms 100 --cpu 1    100 audits of every correct mechanism, with 1 s each: alarms
 
 Streams are seeded, so runs repeat; only the number of outputs drawn in the time depends on the machine.
 """
@@ -17,11 +18,22 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from detection import CASES
+from detection.alarms import alarm_table, count_alarms
 from detection.functions import TRUSTING
 from detection.score import Row, flags, made_up, score, summary, table
 from detection.second import SECOND
 
 SETS = {"first": CASES, "second": SECOND}
+
+
+def count_false_alarms(args: argparse.Namespace) -> None:
+    """Prints a table of alarms for the correct mechanisms of the set."""
+    correct = [case for case in SETS[args.set] if not case.broken and args.only in case.name]
+    print(f"{args.set} set, {len(correct)} correct mechanisms, {args.cpu:g} s of processor time an audit", flush=True)
+    tallies = count_alarms(
+        correct, args.false_alarms, args.cpu, lambda line: print(line, file=sys.stderr, flush=True), seed=1000 * args.seed
+    )
+    print(alarm_table(tallies))
 
 
 def main() -> None:
@@ -34,7 +46,12 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--made-up", action="store_true", help="give no pairs: the auditor makes up its inputs")
     options.add_argument("--set", choices=["first", "second"], default="first")
+    options.add_argument("--false-alarms", type=int, default=0, metavar="TURNS", help="count alarms on correct mechanisms only")
+    options.add_argument("--cpu", type=float, default=1.0, help="processor seconds of an audit that counts false alarms")
     args = options.parse_args()
+    if args.false_alarms:
+        count_false_alarms(args)
+        return
     rows: list[Row] = []
     for case in SETS[args.set]:
         if args.made_up and case.name in TRUSTING:
