@@ -1,8 +1,8 @@
 """Counts false alarms: audits of correct mechanisms that say "violates".
 
-One turn audits every correct mechanism twice, each time with new random streams: as a black box on its own pairs, and as a
-function on made-up data, the way `dither audit` does it (replay, then the black box). Turns come one after the other, so a run
-that is stopped has still audited every mechanism equally often.
+One turn audits every correct mechanism, each time with new random streams: as a black box on its own pairs, or as a function on
+made-up data, the way `dither audit` does it (replay, then the black box). Turns come one after the other, so a run that is
+stopped has still audited every mechanism equally often.
 
 Why a small budget shows as much as a large one: each look of the black box is a test of its own with an equal, fixed share of
 the error (audit/blackbox/attack.py), and its bounds hold for any number of outputs (audit/blackbox/confidence.py). A larger
@@ -17,10 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from detection.case import Case
-from detection.functions import TRUSTING, function, neighbours
+from detection.functions import function, neighbours
 from dither.audit.blackbox.attack import attack
 from dither.audit.foreign import Claim, Foreign, verdicts
 from dither.audit.verdict import VIOLATES, Verdict
+
+Audit = Callable[[Case, float, int], Iterator[Verdict]]
 
 
 @dataclass
@@ -32,36 +34,36 @@ class Tally:
     unconcluded: Counter[str] = field(default_factory=Counter)
     found: list[Verdict] = field(default_factory=list)
 
-    def add(self, how: str, verdict: Verdict) -> None:
-        self.audits[how] += 1
-        self.unconcluded[how] += bool(verdict.open)
+    def add(self, verdict: Verdict) -> None:
+        self.audits[verdict.method] += 1
+        self.unconcluded[verdict.method] += bool(verdict.open)
         if verdict.outcome == VIOLATES:
-            self.alarms[how] += 1
+            self.alarms[verdict.method] += 1
             self.found.append(verdict)
 
 
-def audits_of(case: Case, turn: int, seconds: float, seed: int = 1000) -> Iterator[tuple[str, Verdict]]:
-    """Audits a mechanism on its own pairs, and on made-up data if it is correct on all data."""
-    yield "own pairs", attack(case.target(seed + turn), seconds=seconds)
-    if case.name not in TRUSTING:
-        claim = Claim(case.epsilon, case.delta, neighbours=neighbours(case), seed=seed + turn)
-        made = Foreign.of(case.name, function(case), claim, seconds)
-        for verdict in verdicts(made, seconds, lambda words, share: None):
-            yield f"made-up data, {verdict.method}", verdict
+def on_own_pairs(case: Case, seconds: float, seed: int) -> Iterator[Verdict]:
+    yield attack(case.target(seed), seconds=seconds)
+
+
+def on_made_up_data(case: Case, seconds: float, seed: int) -> Iterator[Verdict]:
+    claim = Claim(case.epsilon, case.delta, neighbours=neighbours(case), seed=seed)
+    made = Foreign.of(case.name, function(case), claim, seconds)
+    yield from verdicts(made, seconds, lambda words, share: None)
 
 
 def count_alarms(
-    cases: Sequence[Case], turns: int, seconds: float, progress: Callable[[str], None], seed: int = 1000
+    cases: Sequence[Case], turns: int, seconds: float, progress: Callable[[str], None], audit: Audit, seed: int = 1000
 ) -> dict[str, Tally]:
     """Audits every case `turns` times, and reports after every turn."""
     tallies = {case.name: Tally() for case in cases}
     start, cpu = time.monotonic(), time.process_time()
     for turn in range(turns):
         for case in cases:
-            for how, verdict in audits_of(case, turn, seconds, seed):
-                tallies[case.name].add(how, verdict)
+            for verdict in audit(case, seconds, seed + turn):
+                tallies[case.name].add(verdict)
                 if verdict.outcome == VIOLATES:
-                    progress(f"alarm in turn {turn + 1}, {how}: {verdict}")
+                    progress(f"alarm in turn {turn + 1}: {verdict}")
         spent, used = time.monotonic() - start, time.process_time() - cpu
         alarms = sum(sum(tally.alarms.values()) for tally in tallies.values())
         left = spent / (turn + 1) * (turns - turn - 1)
