@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -48,6 +48,7 @@ _SIDE = 15
 _RUN = 32
 _FLOAT = 2e-16
 _PANELS = 16
+_SLIVER = 1e-6
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,15 @@ class Field:
     shift: float
     low: float
     high: float
+
+    def within(self, low: float, high: float) -> Field | None:
+        """Returns the part with low < u <= high. A cut next to an end is moved there: panels need some width."""
+        first, last = (self._cut((u - self.shift) / self.slope) for u in (low, high))
+        return replace(self, low=first, high=last) if first < last else None
+
+    def _cut(self, x: float) -> float:
+        near = _SLIVER * (self.high - self.low)
+        return self.low if x < self.low + near else self.high if x > self.high - near else x
 
     def points(self, q: float, order: float, t: float) -> tuple[Floats, Floats, float]:
         """Returns (u, ln of weight times Q, ln of a bound of the error of the integral of Q B^{order + it})."""
