@@ -15,7 +15,7 @@ than the errors then: the others weigh too much. So the measure mu of a release 
 where k and more large losses have a probability of at most (n large)^k / k!. If that is negligible for k = 2 or 3, the terms
 before it are positive measures, each with an integral and a line of its own; with several kinds of releases there is one for
 every way to have one or two large losses. Any cut is valid. It is chosen so that the small losses hardly ever fill the gap
-between l and epsilon.
+between l and epsilon. Losses far above epsilon are taken out first (`_without_far`): they would force a long line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations_with_replacement
+from itertools import chain, combinations_with_replacement
 
 import numpy as np
 from flint import acb, arb
@@ -45,6 +45,7 @@ _SHARES = (0.9, 0.8, 0.7, 0.6, 0.5)  # smaller orders that are tried
 _WORTH = 1.5
 _DOUBT = 14.0  # from where on the errors of the factors, about 1e-13, would show
 _NOTICED = 1e-3
+_FAR = 3.0  # losses above so many epsilons need no integral
 _CHANCES = (-20.0, -30.0, -45.0)  # ln of the probability that small losses fill the gap up to epsilon
 
 Evaluator = Callable[[Fraction], arb]
@@ -79,10 +80,13 @@ class Piece:
     def rough(self) -> Cloud:
         return self.part.rough_of(self.law)
 
-    def mass(self) -> float:
-        """Bounds its probability from above."""
-        cloud = self.cloud(0.0, 0.0)
-        return math.exp(cloud.tilted(0.0)[0] + 1e-13) * (1 + 2 * cloud.wrong) + 1e-300
+    def mass(self, side: int = 0) -> float:
+        """Bounds its probability from above; with side = -1 its probability under the other law, from below."""
+        cloud = self.cloud(float(side), 0.0)
+        size = cloud.tilted(float(side))[0]
+        if side:
+            return max(math.exp(size - 1e-13) * (1 - 2 * cloud.wrong), 0.0)
+        return math.exp(size + 1e-13) * (1 + 2 * cloud.wrong) + 1e-300
 
 
 @dataclass(frozen=True)
@@ -167,28 +171,48 @@ def evaluators_of(parts: Parts, guide: Guide, epsilon: float, log_delta: float) 
     """Returns functions of epsilon whose sum bounds delta: one integral, or those of the terms of rare samples."""
     whole = Term.of(parts, log_delta)
     lost = sum(Fraction(n * piece.rough().lost) for piece, n in whole.pieces)
-    terms, guides, pairs = [whole], [guide], Fraction(0)
+    terms, guides, rest, far = [whole], [guide], Fraction(0), _NONE
     doubt = whole.doubt(guide, epsilon, log_delta)
-    if doubt > _DOUBT:
-        for found in _splits(whole, epsilon, log_delta):
+    if doubt > _DOUBT and not any(piece.part.removed for piece, _ in whole.pieces):  # removed: all losses are small
+        near, beyond = _without_far(whole, epsilon)
+        for found in chain([([near], Fraction(0))], _splits(near, epsilon, log_delta)):
             own = [term.guide() for term in found[0]]
             worst = max(term.doubt(each, epsilon, log_delta) for term, each in zip(found[0], own, strict=True))
             if worst < doubt - 1:
-                (terms, pairs), guides, doubt = found, own, worst
-    return [
-        _constant(lost + pairs),
-        *(Sampled(term, each, epsilon, log_delta) for term, each in zip(terms, guides, strict=True)),
-    ]
+                (terms, rest), guides, doubt, far = found, own, worst, beyond
+    integrals = [Sampled(term, each, epsilon, log_delta) for term, each in zip(terms, guides, strict=True)]
+    return [_constant(lost + rest), far, *integrals]
+
+
+def _without_far(whole: Term, epsilon: float) -> tuple[Term, Evaluator]:
+    """Returns the term without losses above a multiple of epsilon, and what those losses add to delta.
+
+    No loss is below ln(1 - q), so a loss of at least epsilon - n ln(1 - q) makes up for all others. By the first such loss,
+    mu^n = near^n + the sum over i of near^i far mu^(n-1-i), and on far losses 1 - e^{epsilon - L} has no kink: each of
+    the n terms adds at most P(far) - e^epsilon Q(far).
+    """
+    least = sum(n * -math.log1p(-float(piece.part.q)) if piece.part.q < 1 else math.inf for piece, n in whole.pieces)
+    if whole.others or least > epsilon:
+        return whole, _NONE
+    cut = _FAR * epsilon
+    beyond = [(_above(piece, cut), n) for piece, n in whole.pieces]
+    heavy = [(piece, n) for piece, n in beyond if not piece.is_empty()]
+    p = sum(n * Fraction(piece.mass()) for piece, n in heavy)
+    q = sum(n * Fraction(piece.mass(-1)) for piece, n in heavy)
+    # Places of cuts are rounded, so the smallest far loss is known up to 1e-9.
+    last = Fraction((cut - least) * (1 - 1e-9))
+    return _below(whole, cut), lambda at: ball(p) - ball(q) * ball(at).exp() if at < last else ball(p)
 
 
 def _constant(value: Fraction) -> Evaluator:
     return lambda epsilon: ball(value)
 
 
+_NONE = _constant(Fraction(0))
+
+
 def _splits(whole: Term, epsilon: float, log_delta: float) -> Iterator[tuple[list[Term], Fraction]]:
     """Yields the terms of several cuts, each with a bound of the probability of more large losses than they have."""
-    if any(piece.part.removed for piece, _ in whole.pieces):  # all losses are small
-        return
     small = _below(whole, epsilon).guide()
     for gap in (*(small.epsilon(chance) for chance in _CHANCES), epsilon / 4):
         if gap >= epsilon:
@@ -196,7 +220,7 @@ def _splits(whole: Term, epsilon: float, log_delta: float) -> Iterator[tuple[lis
         below, above = _below(whole, epsilon - gap), [_above(piece, epsilon - gap) for piece, _ in whole.pieces]
         kinds = [place for place, piece in enumerate(above) if not piece.is_empty()]
         expected = sum(whole.pieces[place][1] * Fraction(above[place].mass()) for place in kinds)
-        for most in (1, 2):
+        for most in (1, 2, 3):
             rest = expected ** (most + 1) / math.factorial(most + 1)
             if _log(rest) < log_delta - _LEFT:
                 ways = [way for size in range(most + 1) for way in combinations_with_replacement(kinds, size)]
