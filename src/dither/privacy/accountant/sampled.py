@@ -117,6 +117,13 @@ class Term:
         head = float(np.interp(c, guide.orders, guide.logs)) - c * epsilon - log_delta
         return head + math.log(sum(n for _, n in self.pieces)) - math.log1p(c)
 
+    def is_rare(self, guide: Guide, epsilon: float) -> bool:
+        """Tells whether single losses of the size of epsilon count on its line. A removed unit has small losses only."""
+        if any(piece.part.removed for piece, _ in self.pieces):
+            return False
+        clouds, c = [(piece.rough(), n) for piece, n in self.pieces], guide.order(epsilon)
+        return sum(n * float(cloud.tilted(c)[1][cloud.losses > epsilon / 4].sum()) for cloud, n in clouds) > _NOTICED
+
 
 @dataclass(frozen=True)
 class _Rough:
@@ -146,20 +153,15 @@ def guess_epsilon(parts: Parts, guide: Guide, log_delta: float) -> float:
     One large loss alone needs an epsilon of at least `single`; smaller losses need what their own guide says.
     """
     whole, guess = Term.of(parts, log_delta), guide.epsilon(log_delta)
-    clouds = [(piece.rough(), n) for piece, n in whole.pieces]
-    if any(piece.part.removed for piece, _ in whole.pieces) or not _is_rare(clouds, guide.order(guess), guess):
+    if not whole.is_rare(guide, guess):
         return guess
+    clouds = [(piece.rough(), n) for piece, n in whole.pieces]
     low, high, target = 0.0, guess, math.exp(max(log_delta, -700.0))
     for _ in range(60):
         single = (low + high) / 2
         delta = sum(n * float(_weights(cloud) @ -np.expm1(np.minimum(single - cloud.losses, 0.0))) for cloud, n in clouds)
         low, high = (single, high) if delta > target else (low, single)
     return min(guess, max(single, _below(whole, single).guide().epsilon(log_delta)))
-
-
-def _is_rare(clouds: list[tuple[Cloud, int]], c: float, epsilon: float) -> bool:
-    """Tells whether single losses of the size of epsilon count on the line through c."""
-    return sum(n * float(cloud.tilted(c)[1][cloud.losses > epsilon / 4].sum()) for cloud, n in clouds) > _NOTICED
 
 
 def _weights(cloud: Cloud) -> Floats:
@@ -173,7 +175,7 @@ def evaluators_of(parts: Parts, guide: Guide, epsilon: float, log_delta: float) 
     lost = sum(Fraction(n * piece.rough().lost) for piece, n in whole.pieces)
     terms, guides, rest, far = [whole], [guide], Fraction(0), _NONE
     doubt = whole.doubt(guide, epsilon, log_delta)
-    if doubt > _DOUBT and not any(piece.part.removed for piece, _ in whole.pieces):  # removed: all losses are small
+    if doubt > _DOUBT and whole.is_rare(guide, epsilon):
         near, beyond = _without_far(whole, epsilon)
         for found in chain([([near], Fraction(0))], _splits(near, epsilon, log_delta)):
             own = [term.guide() for term in found[0]]

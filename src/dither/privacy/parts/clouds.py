@@ -65,8 +65,9 @@ class Cloud:
     def log(self, z: Complexes) -> Complexes:
         """Returns the logarithm of the transform in floats, at any points."""
         found = np.empty(len(z), dtype=complex)
+        at: Complexes | Floats = z if z.imag.any() else z.real  # real orders, as of a guide, need no complex powers
         for first in range(0, len(z), 64):
-            powers = np.multiply.outer(z[first : first + 64], self.losses) + self.logs
+            powers = np.multiply.outer(at[first : first + 64], self.losses) + self.logs
             top = powers.real.max(axis=1)
             found[first : first + 64] = top + np.log(np.exp(powers - top[:, None]).sum(axis=1))
         return found
