@@ -113,7 +113,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     folders = [Path(__file__).parent / name for name in SLOW]
     for item in items:
         given = getattr(getattr(item, "callspec", None), "params", {}).values()
-        needs_server = "postgres" in getattr(item, "fixturenames", ()) or any(value == "postgres" for value in given)
+        names = [*getattr(item, "fixturenames", ()), *(value for value in given if isinstance(value, str))]
+        needs_server = "postgres" in names
         if needs_server or any(folder in item.path.parents for folder in folders):
             item.add_marker("slow")
 
