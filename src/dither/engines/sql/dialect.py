@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
-from dither.errors import ArgumentError, QueryError
+from dither.errors import ArgumentError, Fix, Name, QueryError
 from dither.query.functions.casts import LIMIT
 from dither.query.functions.letters import mapping
 
@@ -341,6 +341,10 @@ class Dialect:
         """Gives a subselect in FROM a name, if the engine wants one."""
         return subselect
 
+    def where(self, condition: str) -> str:
+        """Prints a WHERE behind a subselect without a name."""
+        return f" WHERE {condition}"
+
     def cte(self, name: str, text: str, *, again: bool = True) -> str:
         """Prints a named subquery. `again`: it is read more than once."""
         return f"{name} AS ({text})"
@@ -359,6 +363,11 @@ class Dialect:
         )
         return f"SELECT {listed} FROM {one} AS l WHERE NOT {same} AND NOT {unknown} AND ({x} IS NOT NULL OR NOT {some})"
 
+    def gather(self, rows: str, most: int) -> str:
+        """Prints the rows of a question that chooses groups, for engines that bring a unit's rows together first. `most`: how
+        many of them count in a group at most."""
+        return rows
+
     def keyed_hash(self, purpose: str, columns: Sequence[Sql]) -> str:
         """Prints a hash of the columns keyed by the secret, for one of relations.PURPOSES. The secret is a parameter, never in
         the text. choice.py defines a hash that is the same in every engine.
@@ -366,6 +375,11 @@ class Dialect:
         NULL must be a value of its own. Ties are broken by the columns themselves, so 64 bits are enough.
         """
         raise NotImplementedError
+
+    def in_sample(self, unit: Sql, limit: str) -> str:
+        """Prints the test that a unit, which is not NULL, is in the secret sample: its digest of query/sample.py, keyed by the
+        parameter `sample`, is below `limit`. An engine without SHA-256 refuses."""
+        raise ArgumentError(f"{self.name} cannot sample people.", fix=Fix("ask without {sample}.", sample=Name("sample")))
 
     def keep_groups(self, most: int, heads: Sequence[Sql], columns: Sequence[str], *, repeated: bool) -> str:
         """Prints CTEs up to r: the rows of b in the `most` groups of their unit with the smallest hashes. The choice depends on
