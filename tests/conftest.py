@@ -21,7 +21,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from engines.places import Place
+    from engines.places import Place, SparkPlace
     from ledger.postgres_server import Server
 
 for _number in (signal.SIGINT, signal.SIGHUP):  # a run in the background ignores them, and so would what tests start
@@ -73,11 +73,26 @@ def postgres_url(postgres: Server) -> Iterator[str]:
     postgres.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
 
-@pytest.fixture(scope="session", params=["duckdb", "postgres"])
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkPlace]:
+    """A real Spark in this process; one per test process. Skips where it cannot run."""
+    from engines import places
+
+    if reason := places.missing_for_spark():
+        pytest.skip(reason)
+    made = places.SparkPlace()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session", params=["duckdb", "postgres", pytest.param("spark", marks=pytest.mark.long)])
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """Every engine: a test that takes this puts tables into it, and runs on all of them."""
     from engines import places
 
+    if request.param == "spark":
+        yield request.getfixturevalue("spark")
+        return
     embedded = {"duckdb": places.DuckDBPlace, "sqlite": places.SQLitePlace}.get(request.param)
     made: Place = embedded() if embedded else places.PostgresPlace(request.getfixturevalue("postgres"))
     yield made
@@ -104,6 +119,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Failures(terminal))
 
 
+def _is_generated_in_spark(item: pytest.Item) -> bool:
+    """Whether a test draws hundreds of examples. Each takes Spark a second, so test_spark.py draws fewer."""
+    given = getattr(getattr(item, "callspec", None), "params", {}).values()
+    return hasattr(getattr(item, "obj", None), "hypothesis") and "spark" in [each for each in given if isinstance(each, str)]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not os.environ.get("DITHER_SEARCH") and "long" not in config.option.markexpr.replace("not long", ""):
@@ -111,10 +132,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=gone)
     folders = [Path(__file__).parent / name for name in SLOW]
+    generated = [item for item in items if _is_generated_in_spark(item)]
+    items[:] = [item for item in items if item not in generated]
+    config.hook.pytest_deselected(items=generated)
     for item in items:
         given = getattr(getattr(item, "callspec", None), "params", {}).values()
         names = [*getattr(item, "fixturenames", ()), *(value for value in given if isinstance(value, str))]
         needs_server = "postgres" in names
+        if "spark" in names:
+            item.add_marker("spark")
+            item.add_marker("slow")
         if needs_server or any(folder in item.path.parents for folder in folders):
             item.add_marker("slow")
 

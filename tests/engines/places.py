@@ -8,15 +8,19 @@ PostgreSQL is opened as a curator opens it, by the addresses of a catalog, and b
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import sqlite3
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qs, quote, urlsplit
 
 import duckdb
 import psycopg
 import pyarrow as pa
+import pyarrow.parquet as pq
 from psycopg import sql
 
 import dither as dt
@@ -323,6 +327,62 @@ class PostgresPlace:
     def close(self) -> None:
         self.run(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
         self._forget()
+
+
+class SparkPlace:
+    """Temporary views of one session in this process: a real Spark, on Java."""
+
+    name = "spark"
+
+    def __init__(self, master: str = "local[2]") -> None:
+        from dither.engines.spark.session import connect
+
+        self.master = master
+        self.session = connect(master)
+        self.session.conf.set("spark.sql.shuffle.partitions", "2")
+        self._folder = tempfile.TemporaryDirectory(prefix="dither-spark-")
+        self._names = itertools.count(1)
+
+    def holds(self, text: str) -> bool:
+        return True
+
+    def engine(self, tables: Mapping[str, Rows], kinds: Kinds | None = None) -> Engine:
+        from dither.engines.spark.dialect import SparkDialect
+        from dither.engines.spark.engine import Spark
+        from dither.engines.spark.sources import upload
+
+        kinds = kinds or dict.fromkeys(tables, KINDS)
+        for name, rows in tables.items():
+            upload(self.session, name, kinds[name], [[row[column] for column in kinds[name]] for row in rows])
+        return Spark(self.session, SparkDialect({}), kinds)
+
+    def source(self, rows: Rows, kinds: Mapping[str, str]) -> Any:
+        return self.files(arrow(rows, kinds))
+
+    def files(self, table: pa.Table, **options: Any) -> str:
+        """Writes a Parquet file and returns what a catalog calls it."""
+        path = Path(self._folder.name) / f"table_{next(self._names)}.parquet"
+        pq.write_table(table, path, **options)
+        return f"spark:{path}#{self.master}"
+
+    def choose(self, work: Work, tables: Mapping[str, Rows], kinds: Kinds) -> Choose:
+        return keyed_choice
+
+    def close(self) -> None:
+        from dither.engines.spark.session import disconnect
+
+        disconnect(self.session, self.master)
+        self._folder.cleanup()
+
+
+def missing_for_spark() -> str:
+    """Returns what this machine lacks for Spark; empty if nothing."""
+    from dither.engines.spark.session import LEAST_JAVA, java_version
+
+    if importlib.util.find_spec("pyspark") is None:
+        return "pyspark is not installed: make test-spark installs it"
+    version = java_version()
+    return "" if version is not None and version >= LEAST_JAVA else f"Java {LEAST_JAVA} or newer is not found"
 
 
 _schemas = itertools.count(1)

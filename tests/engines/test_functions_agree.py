@@ -140,7 +140,7 @@ def values_of(place: Place, expression: Expression, table: list[dict[str, Any]])
     """The values of an expression in an engine, in the table's order: read as a question reads a public table."""
     kinds = {name: OF_KIND[name[-1]] for name in table[0]} | {"n": "int"}
     engine = place.engine({"t": [{**row, "n": i} for i, row in enumerate(table)]}, {"t": kinds})
-    keys = (Named("n", Column("t.n")), Named("value", _prefixed(expression)))
+    keys = (Named("n", Column("t.n")), Named("value", prefixed(expression)))
     found = engine.run(Work(Scan("t", "t"), keys, None, False, None, (), plain=True), SECRET)
     return [value for _, value in sorted((group.key for group in found), key=lambda key: key[0])]
 
@@ -150,11 +150,11 @@ def possible(place: Place, expression: Expression) -> bool:
     return "\\x00" not in repr(expression) or place.holds("\0")
 
 
-def _prefixed(expression: Expression) -> Expression:
+def prefixed(expression: Expression) -> Expression:
     if isinstance(expression, Column):
         return Column(f"t.{expression.name}")
     if isinstance(expression, Call):
-        return Call(expression.name, tuple(_prefixed(part) for part in expression.arguments))
+        return Call(expression.name, tuple(prefixed(part) for part in expression.arguments))
     return expression
 
 

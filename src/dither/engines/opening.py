@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from dither.catalog.check import UNSUPPORTED, complete, schema_faults
-from dither.catalog.rules import fits_key
+from dither.catalog.rules import Fault, fits_key
 from dither.catalog.values import Catalog, Key, Table
+from dither.engines.sql.work import ROWS
 from dither.errors import CatalogError
 
 NOTHING = "no column"  # a table needs a column, even if only the number of rows matters
@@ -22,6 +23,13 @@ Column = tuple[str, str]  # a table and its column
 def completed(catalog: Catalog, schemas: Mapping[str, Mapping[str, str]]) -> Catalog:
     """Returns the catalog with the kind of every usable column, or raises an error that names every fault."""
     faults = schema_faults(catalog.tables, schemas)
+    faults += [
+        Fault(
+            ("tables", name, "rows"), f"{name} has more than 2^40 rows, for which no sum is proved to fit.", "divide the table."
+        )
+        for name, table in catalog.tables.items()
+        if max(table.rows.public or 0, table.rows.at_least or 0) > ROWS
+    ]
     if faults:
         raise CatalogError([(None, fault.what, fault.fix) for fault in faults])
     return complete(catalog, schemas)
@@ -40,7 +48,9 @@ def identifying(catalog: Catalog, name: str) -> frozenset[str]:
     """Returns the columns of a table that identify a unit or a row."""
     table = catalog.tables[name]
     referenced = [other.unit.references for other in catalog.tables.values() if other.unit and other.unit.references]
+    referenced += [other.edges.listing for other in catalog.tables.values() if other.edges and other.edges.listing]
     named = [table.unit and table.unit.column, table.key, *(column for parent, column in referenced if parent == name)]
+    named += table.edges.ends if table.edges else ()
     return frozenset(column for column in named if column)
 
 

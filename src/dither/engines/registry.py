@@ -19,11 +19,12 @@ from dither.engines.base import Backend, Constants, Contents, Engine, Marked, Op
 from dither.engines.duckdb.backend import DuckDBBackend
 from dither.engines.opening import kinds_of
 from dither.engines.postgres.backend import PostgresBackend
+from dither.engines.spark.backend import SparkBackend
 from dither.errors import CatalogError
 from dither.query.nodes import Column, Named, Scan
 from dither.query.work import Cell, Sums, Work
 
-_backends: tuple[Backend, ...] = (PostgresBackend(), DuckDBBackend())
+_backends: tuple[Backend, ...] = (PostgresBackend(), SparkBackend(), DuckDBBackend())
 
 
 def register(backend: Backend) -> None:

@@ -40,9 +40,9 @@ from dither.engines.duckdb.files import (
 from dither.engines.duckdb.frames import arrow_kind, frame_columns, frame_schema, is_frame
 from dither.engines.duckdb.spill import Spill, sweep
 from dither.engines.duckdb.stored import StoredError
-from dither.engines.duckdb.verified import Verified, file_stats
 from dither.engines.duckdb.views import filtered, has_settings, typed_columns, view, whole
 from dither.engines.opening import check_unique, completed, identifying, kinds_of, with_found
+from dither.engines.verified import Verified, file_stats
 from dither.errors import CatalogError, Fix, Shell
 
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -143,7 +143,7 @@ class _Opening:
         self._catalog = catalog
         self._progress = progress
         self._settings = threads, memory_limit
-        self._verified = Verified()
+        self._verified = Verified(duckdb.__version__)
         self._frames: dict[str, tuple[Any, dict[str, str]]] = {}  # converted once: a stream can be read only once
         self._careful: set[str] = set()  # tables on which DuckDB's reader failed
         self._placed: dict[str, SqlSource] = {}

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
-from dither.errors import ArgumentError, QueryError
+from dither.errors import ArgumentError, Fix, Name, QueryError
 from dither.query.functions.casts import LIMIT
 from dither.query.functions.letters import mapping
 
@@ -337,6 +337,14 @@ class Dialect:
         """Prints a test of a group's key so that it runs once per group, not per row. `count` counts the group's rows."""
         return f"({test})"
 
+    def named(self, subselect: str) -> str:
+        """Gives a subselect in FROM a name, if the engine wants one."""
+        return subselect
+
+    def where(self, condition: str) -> str:
+        """Prints a WHERE behind a subselect without a name."""
+        return f" WHERE {condition}"
+
     def cte(self, name: str, text: str, *, again: bool = True) -> str:
         """Prints a named subquery. `again`: it is read more than once."""
         return f"{name} AS ({text})"
@@ -355,6 +363,11 @@ class Dialect:
         )
         return f"SELECT {listed} FROM {one} AS l WHERE NOT {same} AND NOT {unknown} AND ({x} IS NOT NULL OR NOT {some})"
 
+    def gather(self, rows: str, most: int) -> str:
+        """Prints the rows of a question that chooses groups, for engines that bring a unit's rows together first. `most`: how
+        many of them count in a group at most."""
+        return rows
+
     def keyed_hash(self, purpose: str, columns: Sequence[Sql]) -> str:
         """Prints a hash of the columns keyed by the secret, for one of relations.PURPOSES. The secret is a parameter, never in
         the text. choice.py defines a hash that is the same in every engine.
@@ -362,6 +375,11 @@ class Dialect:
         NULL must be a value of its own. Ties are broken by the columns themselves, so 64 bits are enough.
         """
         raise NotImplementedError
+
+    def in_sample(self, unit: Sql, limit: str) -> str:
+        """Prints the test that a unit, which is not NULL, is in the secret sample: its digest of query/sample.py, keyed by the
+        parameter `sample`, is below `limit`. An engine without SHA-256 refuses."""
+        raise ArgumentError(f"{self.name} cannot sample people.", fix=Fix("ask without {sample}.", sample=Name("sample")))
 
     def keep_groups(self, most: int, heads: Sequence[Sql], columns: Sequence[str], *, repeated: bool) -> str:
         """Prints CTEs up to r: the rows of b in the `most` groups of their unit with the smallest hashes. The choice depends on
@@ -371,7 +389,8 @@ class Dialect:
         order = ", ".join([self.keyed_hash("groups", heads), *keys])
         place = f"{'dense_rank' if repeated else 'row_number'}() OVER (PARTITION BY u ORDER BY {order})"
         listed = ", ".join(["u", *keys, *columns])
-        return self.cte("r", f"SELECT {listed} FROM (SELECT b.*, {place} AS place FROM b) WHERE place <= {most}", again=False)
+        ranked = self.named(f"(SELECT b.*, {place} AS place FROM b)")
+        return self.cte("r", f"SELECT {listed} FROM {ranked} WHERE place <= {most}", again=False)
 
     def weigh_bins(self, heads: Sequence[str], keys: Sequence[str], most: int, scale: int, *, wide: bool) -> tuple[str, str]:
         """Prints further CTEs, and the keys, bin and weight of each row of r: n rows of k in a bin weigh n * scale, or their
@@ -381,7 +400,7 @@ class Dialect:
         less = self.quotient(f"{n} * {most * scale}", "k", wide=wide)
         weight = f"CASE WHEN k <= {most} THEN {n} * {scale} ELSE {less} END AS weight"
         inner = f"SELECT r.*, CAST({counted} AS {self.type('int')}) AS k FROM r"
-        return "", f"SELECT {', '.join([*keys, 'bin', weight])} FROM ({inner})"
+        return "", f"SELECT {', '.join([*keys, 'bin', weight])} FROM {self.named(f'({inner})')}"
 
     def keep_values(self, heads: Sequence[Sql], value: Sql, most: int) -> tuple[str, str]:
         """Prints further CTEs, and the keys and v of the rows of r whose v is among the `most` with the smallest hashes of
@@ -389,7 +408,8 @@ class Dialect:
         names = [head.text for head in heads]
         order = ", ".join([self.keyed_hash("values", [*heads, value]), "v"])
         place = f"row_number() OVER (PARTITION BY {', '.join([*names, 'v IS NULL'])} ORDER BY {order}) AS place"
-        return "", f"SELECT {', '.join([*names[1:], 'v'])} FROM (SELECT r.*, {place} FROM r) WHERE place <= {most}"
+        ranked = self.named(f"(SELECT r.*, {place} FROM r)")
+        return "", f"SELECT {', '.join([*names[1:], 'v'])} FROM {ranked} WHERE place <= {most}"
 
 
 def too_wide(dialect: Dialect) -> ArgumentError:

@@ -31,7 +31,8 @@ from dither.engines.sql.frame import Frame, Printed, exact_total, is_column, sel
 from dither.engines.sql.windows import within_unit
 from dither.query import nodes
 from dither.query.nodes import Aggregate, Column, Expression, PerUnit
-from dither.query.work import UNIT, Work
+from dither.query.sample import limit
+from dither.query.work import UNIT, Distinct, Work
 
 
 def per_unit(node: PerUnit, source: Printed, dialect: Dialect) -> Printed:
@@ -44,7 +45,7 @@ def per_unit(node: PerUnit, source: Printed, dialect: Dialect) -> Printed:
     # By position: a key that is a constant, such as 7, would be read as a position.
     tail = f" GROUP BY {', '.join(str(place) for place, _ in enumerate(keys, 1))}" if keys else " HAVING count(*) > 0"
     names = [*(key.name for key in node.keys), *(aggregate.name for aggregate in node.aggregates)]
-    return with_plain_names(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
+    return with_plain_names(f"SELECT {listed} FROM {dialect.named(frame.source())}{tail}", names, columns)
 
 
 def _aggregate(frame: Frame, aggregate: Aggregate) -> Sql:
@@ -94,7 +95,7 @@ def relation(node: nodes.Relation, schema: Schema, dialect: Dialect) -> Printed:
         source = relation(node.source, schema, dialect)
         frame = Frame(source, dialect)
         condition = _condition(frame, node.condition)
-        return select(frame, source.names, source.columns, f" WHERE {condition}")
+        return select(frame, source.names, source.columns, dialect.where(condition))
     if isinstance(node, nodes.Compute):
         frame = Frame(relation(node.source, schema, dialect), dialect)
         columns = [frame.print(column.expression) for column in node.columns]
@@ -213,6 +214,7 @@ class Rows:
         self.heads = ["u", *self.keys] if work.by_unit else self.keys
         unit = self._unit() if work.by_unit else None
         self._heads = [f"{unit.text} AS u"] if unit else []
+        self._sampled = self._sample(unit.kind) if unit else ""
         self._tests: list[str] = []
         self.kinds: list[str] = []  # of the keys
         for place, key in enumerate(work.keys):
@@ -223,6 +225,12 @@ class Rows:
 
     def _unit(self) -> Sql:
         return nan_to_null(self._frame, self._frame.print(Column(UNIT)))
+
+    def _sample(self, kind: str) -> str:
+        """Prints the test that a unit is in the sample; "" if all are looked at."""
+        if self._work.sample is None:
+            return ""
+        return self._frame.dialect.in_sample(Sql("u", kind, atom=True), limit(self._work.sample))
 
     def _key(self, expression: Expression, place: int) -> str:
         key, name = self._frame.print(expression), self.keys[place]
@@ -254,7 +262,8 @@ class Rows:
         if not self._tests:
             return text
         tests = " AND ".join(self._frame.dialect.test_late(test, count) for test in self._tests)
-        return f"SELECT * FROM ({text}{self._frame.dialect.fence}) WHERE {tests}"
+        dialect = self._frame.dialect
+        return f"SELECT * FROM {dialect.named(f'({text}{dialect.fence})')}{dialect.where(tests)}"
 
     @property
     def frame(self) -> Frame:
@@ -271,11 +280,20 @@ class Rows:
     def select(self, over: Sequence[str] = ()) -> str:
         """Prints the SELECT. `over`: the expressions computed from it; a column that they use twice is computed once."""
         listed = [*self._heads, *(f"{text} AS {name}" for text, name in self._further.items())] or ["1 AS one"]
-        text = f"SELECT {', '.join(listed)} FROM {self._frame.source()}"
+        text = f"SELECT {', '.join(listed)} FROM {self._frame.dialect.named(self._frame.source())}"
         uses = re.findall(r"\bx[0-9]+\b", " ".join(over)) if self._frame.dialect.fence else []
         if any(uses.count(name) > 1 for text, name in self._further.items() if not is_column(text)):
             text += self._frame.dialect.fence
-        return f"SELECT * FROM ({text}) WHERE u IS NOT NULL" if self._work.by_unit else text
+        if not self._work.by_unit:
+            return text
+        tests = " AND ".join(["u IS NOT NULL", *filter(None, [self._sampled])])
+        text = f"SELECT * FROM {self._frame.dialect.named(f'({text})')} WHERE {tests}"
+        return self._frame.dialect.gather(text, _most_rows(self._work)) if needs_choice(self._work) else text
+
+
+def _most_rows(work: Work) -> int:
+    """Returns how many rows or values of one unit count in a group at most."""
+    return max((each.max_values if isinstance(each, Distinct) else each.max_rows for each in work.measures), default=1)
 
 
 def group_by(heads: Sequence[str], columns: Sequence[str], source: str) -> str:

@@ -340,15 +340,15 @@ def matches(text: str, pattern: str) -> bool:
         edges |= {Edge(True)} if at == len(text) else set()
         edges |= {Edge(False, True)} if at == 0 or text[at - 1] == "\n" else set()
         edges |= {Edge(True, True)} if at == len(text) or text[at] == "\n" else set()
-        states = _closure(automaton, {*states, first}, edges)
+        states = closure(automaton, {*states, first}, edges)
         if 0 in states:
             return True
         if at < len(text):
-            states = set(_next(automaton, states, ord(text[at])))
+            states = set(following(automaton, states, ord(text[at])))
     return False
 
 
-def _closure(automaton: Automaton, states: set[int], edges: set[Edge]) -> set[int]:
+def closure(automaton: Automaton, states: set[int], edges: set[Edge]) -> set[int]:
     """Returns the states that are reached without a letter, over the edges that this place is."""
     found, todo = set(states), list(states)
     while todo:
@@ -359,7 +359,8 @@ def _closure(automaton: Automaton, states: set[int], edges: set[Edge]) -> set[in
     return found
 
 
-def _next(automaton: Automaton, states: set[int], point: int) -> Iterator[int]:
+def following(automaton: Automaton, states: set[int], point: int) -> Iterator[int]:
+    """Yields the states after a letter."""
     for state in states:
         step = automaton.steps[state]
         if step is not None and step[0].has(point):
