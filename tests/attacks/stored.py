@@ -95,7 +95,7 @@ TEXTS = [
     Stored("char(5)", "text", "'a'", ("''", "'a '", "'     '", "U&'\\00E9'")),
     Stored('text COLLATE "C"', "text", "'a'", _TEXTS[:6]),
     Stored("text COLLATE blind", "text", "'a'", _TEXTS[:6], "blind", "icu"),
-    Stored('"char"', "", "'a'", ("''", "E'\\\\377'")),
+    Stored('"char"', "text", "'a'", ("''", "E'\\\\377'")),
     Stored("name", "text", "'a'", ("''", "repeat('x', 63)")),
     Stored("citext", "text", "'a'", _TEXTS[:6], extension="citext"),
     Stored("uuid", "text", "'00000000-0000-0000-0000-000000000001'", ("'ffffffff-ffff-ffff-ffff-ffffffffffff'",)),
