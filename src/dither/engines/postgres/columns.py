@@ -33,7 +33,7 @@ from dither.query.functions.casts import DATE_TEXT, REAL_TEXT, WHOLE_TEXT
 KINDS = {
     **dict.fromkeys(("int2", "int4", "int8"), "int"),
     **dict.fromkeys(("float4", "float8", "numeric"), "real"),
-    **dict.fromkeys(("text", "varchar", "bpchar", "name", "uuid"), "text"),
+    **dict.fromkeys(("text", "varchar", "bpchar", "name", "char", "uuid"), "text"),
     "bool": "bool",
     "date": "date",
     **dict.fromkeys(("timestamp", "timestamptz"), "timestamp"),
@@ -71,7 +71,7 @@ class Stored:
         """The most characters that a value has; None if that is not known."""
         if self.type == "uuid":
             return 36
-        if self.type == "name":
+        if self.type in ("name", "char"):
             return 63
         bound = self.fixed and self.type in ("varchar", "bpchar") and self.modifier > 4
         return self.modifier - 4 if bound else None
@@ -163,6 +163,8 @@ def _read_date(column: str, type: str, kind: str) -> Reading:
 
 def _read_text(column: str, stored: Stored, facts: ColumnFacts, kind: str, exact: bool) -> Reading:
     text = f'({column}::text COLLATE "C")'
+    if stored.type == "char":  # one byte; before PostgreSQL 16 not always a letter
+        text = f"(CASE WHEN {column}::int BETWEEN 1 AND 127 THEN {text} END)"
     if kind == "text":
         most = stored.most_characters
         if most is not None and most <= facts.longest:

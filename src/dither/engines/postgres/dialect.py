@@ -171,6 +171,9 @@ class PostgresDialect(Dialect):
     def read(self, x: str, kind: str) -> str:
         return read_date(x) if kind == "date" else f"({x})::{self.type(kind)}"
 
+    def named(self, subselect: str) -> str:
+        return f"{subselect} AS q"  # PostgreSQL 15 wants one
+
     # --- the choice ---------------------------------------------------------------------------------------------
 
     def keyed_hash(self, purpose: str, columns: Sequence[Sql]) -> str:

@@ -99,7 +99,8 @@ def connect(address: Address) -> Connection:
     try:
         return Connection(address)
     except psycopg.Error:
-        raise CatalogError([(None, f"The database {address.name} cannot be reached.", _UNREACHABLE)]) from None
+        failed = CatalogError([(None, f"The database {address.name} cannot be reached.", _UNREACHABLE)])
+    raise failed
 
 
 def find(connection: Connection, address: Address) -> Relation:
@@ -108,7 +109,7 @@ def find(connection: Connection, address: Address) -> Relation:
     with connection.snapshot():
         found = connection.rows(_RELATION, (name, schema or connection.schemas))
         if not found:
-            fix = "write ?table=schema.table; see that the role may use the schema."
+            fix = "name its schema as well, and see that the role may use it."
             raise CatalogError([(None, f"The database has no table {'.'.join(address.table)}.", fix)])
         oid, place, kind, text, computes = found[0]
         columns = {}
@@ -127,9 +128,10 @@ def schema(source: str, read: Read) -> dict[str, str]:
     try:
         return find(connection, address).kinds
     except psycopg.Error:
-        raise CatalogError([(None, f"The database {address.name} cannot be read.", _UNREACHABLE)]) from None
+        failed = CatalogError([(None, f"The database {address.name} cannot be read.", _UNREACHABLE)])
     finally:
         connection.close()
+    raise failed
 
 
 def _refuse_settings(read: Read) -> None:
@@ -197,7 +199,7 @@ def _addresses(catalog: Catalog) -> dict[str, Address]:
     for name, address in others:
         if address.options != first[1].options:
             what = f"{first[0]} and {name} are in different databases, or have different users or settings."
-            raise CatalogError([(None, what, "use one address for all tables; only ?table= differs.")])
+            raise CatalogError([(None, what, "use one address for all tables, which differs in its table only.")])
     return addresses
 
 

@@ -45,7 +45,7 @@ def per_unit(node: PerUnit, source: Printed, dialect: Dialect) -> Printed:
     # By position: a key that is a constant, such as 7, would be read as a position.
     tail = f" GROUP BY {', '.join(str(place) for place, _ in enumerate(keys, 1))}" if keys else " HAVING count(*) > 0"
     names = [*(key.name for key in node.keys), *(aggregate.name for aggregate in node.aggregates)]
-    return with_plain_names(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
+    return with_plain_names(f"SELECT {listed} FROM {dialect.named(frame.source())}{tail}", names, columns)
 
 
 def _aggregate(frame: Frame, aggregate: Aggregate) -> Sql:
@@ -262,7 +262,8 @@ class Rows:
         if not self._tests:
             return text
         tests = " AND ".join(self._frame.dialect.test_late(test, count) for test in self._tests)
-        return f"SELECT * FROM ({text}{self._frame.dialect.fence}){self._frame.dialect.where(tests)}"
+        dialect = self._frame.dialect
+        return f"SELECT * FROM {dialect.named(f'({text}{dialect.fence})')}{dialect.where(tests)}"
 
     @property
     def frame(self) -> Frame:
@@ -279,14 +280,14 @@ class Rows:
     def select(self, over: Sequence[str] = ()) -> str:
         """Prints the SELECT. `over`: the expressions computed from it; a column that they use twice is computed once."""
         listed = [*self._heads, *(f"{text} AS {name}" for text, name in self._further.items())] or ["1 AS one"]
-        text = f"SELECT {', '.join(listed)} FROM {self._frame.source()}"
+        text = f"SELECT {', '.join(listed)} FROM {self._frame.dialect.named(self._frame.source())}"
         uses = re.findall(r"\bx[0-9]+\b", " ".join(over)) if self._frame.dialect.fence else []
         if any(uses.count(name) > 1 for text, name in self._further.items() if not is_column(text)):
             text += self._frame.dialect.fence
         if not self._work.by_unit:
             return text
         tests = " AND ".join(["u IS NOT NULL", *filter(None, [self._sampled])])
-        text = f"SELECT * FROM ({text}) WHERE {tests}"
+        text = f"SELECT * FROM {self._frame.dialect.named(f'({text})')} WHERE {tests}"
         return self._frame.dialect.gather(text, _most_rows(self._work)) if needs_choice(self._work) else text
 
 
