@@ -12,10 +12,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from dither.errors import LedgerError
+from dither.errors import AccessError, LedgerError
 from dither.history import questions
 from dither.ledger.receipts import Receipt
-from dither.server.accounts import AccessError, Who
+from dither.server.accounts import Who
 from dither.server.console import words
 from dither.server.console.chart import charts
 from dither.server.console.render import respond

@@ -26,9 +26,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dither import __version__
-from dither.errors import DitherError
+from dither.errors import AccessError, DitherError
 from dither.exact.numbers import show, show_about
-from dither.server.accounts import AccessError, Who
+from dither.server.accounts import Who
 from dither.server.http.guard import Handler, desk_of, who_asks
 from dither.server.http.problems import status_of
 
