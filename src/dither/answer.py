@@ -218,8 +218,14 @@ class Answer:
         holds with 99 %; at a higher confidence it is what the bounds allow. See also `ranks`.
         """
         level = self.at_confidence(confidence)
-        wide = margins(self.plan, self.noisy, self.table, level)
+        wide = self._margins if level == self.confidence else margins(self.plan, self.noisy, self.table, level)
+        wide = {name: list(each) for name, each in wide.items()}
         return consistent_margins(self.plan, self.noisy, self.table, wide, level) if self.is_consistent else wide
+
+    @cached_property
+    def _margins(self) -> dict[str, list[float | None]]:
+        """The margins at the answer's own confidence: several forms of an answer need them."""
+        return margins(self.plan, self.noisy, self.table, self.confidence)
 
     def ranks(self, confidence: Number | None = None) -> dict[str, float]:
         """Returns how many rows' worth the rank of each quantile column may be off."""

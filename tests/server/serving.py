@@ -254,7 +254,7 @@ def process(service: Service, log: Path | None = None, **settings: Any) -> Itera
 
 
 def wait_until_ready(client: Client, running: Any = None) -> None:
-    for _ in range(600):
+    for _ in range(2400):
         try:
             if client.get("/readyz").status == 200:
                 return

@@ -77,6 +77,9 @@ class Requests:
 
     def finish(self, job: str, person: str, entry: int | None, body: str) -> None:
         """Keeps an answer as it was sent: once for each person, and once for each job that somebody may look up."""
+        kept = self._store.read("SELECT 1 FROM answers WHERE entry = ? AND person = ? LIMIT 1", entry, person)
+        if kept and not self._store.read("SELECT 1 FROM jobs WHERE id = ?", job):
+            return
         with self._store.transaction() as inside:
             known = inside.execute("UPDATE jobs SET state = ?, entry = ? WHERE id = ?", (DONE, entry, job)).rowcount
             row = (entry, person)

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dither.server.settings import ENVIRONMENT, Settings
 
 HEADERS = 16 * 1024  # bytes of a request's head
+PATIENCE = 120  # seconds: a worker that is silent for longer is killed, with whatever it was answering
 
 
 def run(settings: Settings) -> None:
@@ -43,6 +44,7 @@ def run(settings: Settings) -> None:
             limit_concurrency=settings.connections,
             backlog=2048,
             timeout_keep_alive=int(settings.keep_alive),
+            timeout_worker_healthcheck=PATIENCE,
             timeout_graceful_shutdown=max(1, int(settings.stop / 2)),
             h11_max_incomplete_event_size=HEADERS,
             ssl_certfile=None if settings.tls is None else settings.tls[0],
