@@ -4,6 +4,7 @@
 # make quick, while you work: lint, types and every test that takes less than about a second. Two minutes on two cores.
 # make extras adds what pictures, pandas, Polars, Excel files, notebooks, the server and a ledger on PostgreSQL need.
 # make audit replays 100,000 generated pairs of neighbouring tables through our own path (PAIRS=...).
+# make test-spark runs every test of Spark; it brings a Java if the machine has none (scripts/spark.py).
 # make mutants breaks the code in known ways, each of which a test must find (scripts/mutants.py).
 
 PYTHON ?= python3
@@ -16,7 +17,7 @@ PAIRS  ?= 100000
 # Unset: hundreds of test processes import the package, and compiling it once is enough.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo extras test quick test-long check bench audit mutants clean
+.PHONY: demo extras test quick test-long test-spark check bench audit mutants clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/dither demo
@@ -24,13 +25,18 @@ demo: $(VENV)/.installed
 extras: $(VENV)/.installed-extras
 
 test: check
-	$(TESTS)
+	$(TESTS) -m "not spark"
+	$(BIN)/python scripts/spark.py
 
 quick: check
 	$(TESTS) -m "not slow" --durations=5 --durations-min=2
 
 test-long: $(VENV)/.installed-dev
-	DITHER_SEARCH=1 $(TESTS)
+	DITHER_SEARCH=1 $(TESTS) -m "not spark"
+	$(BIN)/python scripts/spark.py
+
+test-spark: $(VENV)/.installed-dev
+	$(BIN)/python scripts/spark.py --all
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .

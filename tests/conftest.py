@@ -6,15 +6,23 @@ tests marked slow. These get the mark here: tests in the folders SLOW, which att
 that need a PostgreSQL server. Elsewhere the decorator marks a test whose cases together take more than about a second.
 """
 
+from __future__ import annotations
+
 import gc
+import itertools
 import os
 import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from engines.places import Place, SparkPlace
+    from ledger.postgres_server import Server
 
 for _number in (signal.SIGINT, signal.SIGHUP):  # a run in the background ignores them, and so would what tests start
     if signal.getsignal(_number) is signal.SIG_IGN:
@@ -44,6 +52,53 @@ def recorded() -> Iterator[None]:
         yield
 
 
+_names = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A real PostgreSQL server, for the ledger and for the engine; one per test process."""
+    from ledger.postgres_server import Server
+
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def postgres_url(postgres: Server) -> Iterator[str]:
+    """An address where no ledger is yet."""
+    schema = f"test_{next(_names)}"
+    yield f"{postgres.uri}#{schema}"
+    postgres.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkPlace]:
+    """A real Spark in this process; one per test process. Skips where it cannot run."""
+    from engines import places
+
+    if reason := places.missing_for_spark():
+        pytest.skip(reason)
+    made = places.SparkPlace()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session", params=["duckdb", "postgres", pytest.param("spark", marks=pytest.mark.long)])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """Every engine: a test that takes this puts tables into it, and runs on all of them."""
+    from engines import places
+
+    if request.param == "spark":
+        yield request.getfixturevalue("spark")
+        return
+    embedded = {"duckdb": places.DuckDBPlace, "sqlite": places.SQLitePlace}.get(request.param)
+    made: Place = embedded() if embedded else places.PostgresPlace(request.getfixturevalue("postgres"))
+    yield made
+    made.close()
+
+
 class _Failures:
     """Prints a failure when it happens, not after the last test: a run may be stopped before that."""
 
@@ -64,6 +119,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Failures(terminal))
 
 
+def _is_generated_in_spark(item: pytest.Item) -> bool:
+    """Whether a test draws hundreds of examples. Each takes Spark a second, so test_spark.py draws fewer."""
+    given = getattr(getattr(item, "callspec", None), "params", {}).values()
+    return hasattr(getattr(item, "obj", None), "hypothesis") and any(value == "spark" for value in given)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not os.environ.get("DITHER_SEARCH") and "long" not in config.option.markexpr.replace("not long", ""):
@@ -71,8 +132,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=gone)
     folders = [Path(__file__).parent / name for name in SLOW]
+    generated = [item for item in items if _is_generated_in_spark(item)]
+    items[:] = [item for item in items if item not in generated]
+    config.hook.pytest_deselected(items=generated)
     for item in items:
-        needs_server = "postgres" in getattr(item, "fixturenames", ()) or "[postgres" in item.name
+        given = getattr(getattr(item, "callspec", None), "params", {}).values()
+        needs_server = "postgres" in getattr(item, "fixturenames", ()) or any(value == "postgres" for value in given)
+        if "spark" in getattr(item, "fixturenames", ()) or any(value == "spark" for value in given):
+            item.add_marker("spark")
+            item.add_marker("slow")
         if needs_server or any(folder in item.path.parents for folder in folders):
             item.add_marker("slow")
 

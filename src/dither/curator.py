@@ -27,13 +27,14 @@ from dither.answers import Answers, Quotes
 from dither.catalog.spelling import raised_in_python
 from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
-from dither.engines.base import Engine, Progress, prepare
+from dither.engines.base import Engine, Progress, prepare, snapshot
 from dither.engines.registry import open_sources
 from dither.errors import ArgumentError, BudgetError, CatalogError, DitherWarning, Fix, LedgerError, Name, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number, flag
 from dither.finish import AskOptions, Options, answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
 from dither.free import find_offer, take_offer
+from dither.graph import CatalogGraph
 from dither.ledger.ledger import Ledger
 from dither.ledger.records import StreamStep
 from dither.offered import Offered
@@ -67,7 +68,7 @@ from dither.workspace import catalog_in_force, changed_data, declaration, diagno
 
 def run(engine: Engine, work: Work) -> Sequence[Group]:
     """Returns the engine's exact integers, with a fresh secret. Its errors may quote the data; the session hides them."""
-    if not work.measures and not work.count_units:
+    if not work.measures and not work.count_units and work.edges is None:
         return []  # the whole answer is public
     return engine.run(work, entropy.bits(256).to_bytes(32, "big"))
 
@@ -204,6 +205,7 @@ class Curator:
         max_groups: Bound = None,
         left_out: bool | None = None,
         weights: Sequence[Number] | None = None,
+        sample: Number | None = None,
         analyst: str | None = None,
         fresh: bool = False,
         free: bool = False,
@@ -218,17 +220,21 @@ class Curator:
         `max_rows`, `max_groups`: the bounds of each person in this question, by default those of the catalog.
         `left_out=False` spends nothing on an estimate of what they leave out.
 
+        `sample="1/10"` looks at a secret sample, in which each person is with probability 1/10, and estimates the whole table
+        from it. `epsilon` is what is charged. ± includes the sampling error.
+
         `free=True` computes the answer from stored ones, without a price, if it follows from them: a total after its groups.
         `stored=True` returns a stored answer, or refuses: it never charges, and counts in no quota.
         """
         if stored is not False and flag(stored, "stored"):
             _no_spending(fresh=fresh, free=free)
         if free is not False and flag(free, "free"):
-            _no_price(epsilon=epsilon, delta=delta, margin=margin, of=of, weights=weights, fresh=fresh or None)
+            _no_price(epsilon=epsilon, delta=delta, margin=margin, of=of, weights=weights, sample=sample, fresh=fresh or None)
             return self._ask_free(question, params, Terms.free(confidence, assume_rows, max_rows, max_groups), analyst)
         if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
             return self._list(listed)
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
+        bounds = max_rows, max_groups, left_out
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, *bounds, of=_public(of), sample=sample)
         if isinstance(question, (list, tuple)):
             filled_list = self._filled_list(question, params)
             several, shapes, asked = self._planned_list(filled_list, terms, weights)
@@ -272,12 +278,14 @@ class Curator:
         max_groups: Bound = None,
         left_out: bool | None = None,
         weights: Sequence[Number] | None = None,
+        sample: Number | None = None,
         analyst: str | None = None,
     ) -> Quote | Quotes:
         """Returns the plan, its price, the margins to expect, whether the budget allows it. Free: it reads no private row."""
         if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
             return Quote(listed, _CONFIDENCE, FREE)
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
+        bounds = max_rows, max_groups, left_out
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, *bounds, of=_public(of), sample=sample)
         if isinstance(question, (list, tuple)):
             several, shapes, asked = self._planned_list(self._filled_list(question, params), terms, weights)
             found = quote_each(several, shapes, terms), several.total, *self._preview(several, asked, analyst)
@@ -353,6 +361,13 @@ class Curator:
             raise error.located(within) from None
         return Stream(plan, show_question(filled), self.session, partial(self.release, analyst=analyst), analyst, confidence)
 
+    def graph(self, name: str, *, analyst: str | None = None, fresh: bool = False) -> CatalogGraph:
+        """Returns the graph of a table of edges. Its methods ask, each at its price; those of its `quote` are free.
+
+        The same question at the same price returns the stored answer for free; `fresh` pays for a new one.
+        """
+        return CatalogGraph(self.catalog, name, self.session, self.release, self._count_public, analyst, fresh)
+
     def release(
         self,
         program: Program,
@@ -394,7 +409,11 @@ class Curator:
     ) -> Shown:
         steps = self.steps
         request = self.session.request(program, question, analyst, fresh, stream)
-        compute = partial(steps.release, program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
+
+        def compute() -> Sequence[Noisy]:
+            with snapshot(self.engine):
+                return steps.release(program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
+
         # ledger: paid before `compute`, stored before `show`
         return self.session.charged(program, request, compute, show, commit, stored=stored)
 
@@ -546,6 +565,15 @@ class Curator:
             return [self._with_public(each, question) for each in union[0]], union[1]
         query = self._read(question)
         return [query], query.query
+
+    def _count_public(self, work: Work) -> int:
+        """Returns the one number of a Work over a public table. No private row is read."""
+        with self.session.close_guard.question_lock():
+            self.session.close_guard.wait_for_closing()
+            self.session.check_unchanged()
+            self.steps.prepare(self.engine, [work])
+            (group,) = self.steps.run(self.engine, work)
+            return int(group.measures[0])  # type: ignore[arg-type]
 
     def _prepare_list(self, several: Several, shapes: Sequence[Query | Results], questions: Sequence[Question]) -> None:
         parts = iter(several.questions)

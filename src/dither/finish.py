@@ -45,6 +45,7 @@ class Options(TypedDict, total=False):
     max_groups: Bound
     left_out: bool | None
     weights: Sequence[Number] | None
+    sample: Number | None
     analyst: str | None
 
 

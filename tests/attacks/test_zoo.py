@@ -52,9 +52,9 @@ ANSWERED = "answered"
 NO_KIND = "t.x is of a type that questions cannot use."  # said of the schema, whatever the rows are
 
 
-def statuses(source: Any, *, unit: str = "pid") -> list[str]:
+def statuses(source: Any, *, unit: str = "pid", kind: str | None = None) -> list[str]:
     """Returns what an analyst sees of a source: whether questions succeed, and the texts of errors."""
-    columns = {"pid": dt.column(kind="int"), "flag": dt.column(kind="bool"), "x": dt.column()}
+    columns = {"pid": dt.column(kind="int"), "flag": dt.column(kind="bool"), "x": dt.column(kind=kind)}
     catalog = dt.Catalog(
         {"t": dt.Table(source, unit=unit, max_rows=1, columns=columns)}, dt.Budget(epsilon=1000, left_out=False)
     )
@@ -63,8 +63,8 @@ def statuses(source: Any, *, unit: str = "pid") -> list[str]:
     except dt.DitherError as error:
         return [str(error)]
     try:
-        kind = str(survey.catalog.tables["t"].columns["x"].kind)
-        return [_status(survey, question) for question in (*QUESTIONS, *ABOUT[kind])]
+        found = str(survey.catalog.tables["t"].columns["x"].kind)
+        return [_status(survey, question) for question in (*QUESTIONS, *ABOUT[found])]
     finally:
         survey.close()
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dither.engines.duckdb import dialect
 from dither.engines.duckdb.dialect import DIALECT, secret_numbers
+from dither.engines.sql.dialect import Sql
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Quantised, Sums, Work
 from engines.tables import SECRET, in_duckdb
@@ -43,7 +44,7 @@ def _hashes() -> dict[int, list[tuple[int, int]]]:
     connection = duckdb.connect()
     connection.register("pairs", PAIRS)
     given = {name: value for name, value in secret_numbers(SECRET).items() if name.startswith("groups")}
-    text = f"SELECT u, g, {DIALECT.keyed_hash('groups', ['u', 'g'])} FROM pairs"
+    text = f"SELECT u, g, {DIALECT.keyed_hash('groups', [Sql('u', 'int'), Sql('g', 'int')])} FROM pairs"
     for unit, group, value in connection.execute(text, given).fetchall():
         found[unit].append((value, group))
     return {unit: sorted(pairs) for unit, pairs in found.items()}
@@ -96,7 +97,7 @@ def test_hashes_on_the_edges_of_places_are_ranked_like_others(hashes: set[int], 
     """The key is its own hash, so every hash can be tried."""
     table = pa.table({"u": [1] * len(hashes), "g": [str(value) for value in hashes]})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DIALECT, "keyed_hash", lambda purpose, columns: f"CAST({columns[-1]} AS UBIGINT)")
+        patch.setattr(DIALECT, "keyed_hash", lambda purpose, columns: f"CAST({columns[-1].text} AS UBIGINT)")
         assert _kept(table, most) == {str(value) for value in sorted(hashes)[:most]}
 
 

@@ -1,135 +1,31 @@
-"""Another SQL engine is a dialect, an engine and a line in the registry: SQLite gives the reference engine's integers too.
+"""Another SQL engine is a dialect, an engine and a line in the registry: SQLite, whose two files are all there is of it.
 
-Its two files are all there is of it. What it cannot compute it refuses before anything is charged.
+It gives the reference engine's integers like the others (test_agreement.py, test_chosen.py). What it cannot compute it refuses
+before anything is charged.
 """
 
 from __future__ import annotations
 
-import random
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import dither as dt
-from dither.engines.reference import Reference
 from dither.engines.registry import backend_for, read_schema, registered
 from dither.errors import ArgumentError, CatalogError, QueryError
 from dither.query.nodes import Call, Column, Filter, Literal, Named
-from dither.query.work import Bins, Cell, Distinct, Group, Quantised, Sums, Work
-from engines.sqlite.dialect import SQLiteDialect, keyed_hash
+from dither.query.work import Cell, Quantised, Sums, Work
+from engines.sqlite.dialect import SQLiteDialect
 from engines.sqlite.engine import SQLite, SQLiteBackend
-from engines.tables import DATES, INTS, KINDS, REALS, SECRET, TEXTS, TIMES, by_key, rows
-from engines.works import plain, works
+from engines.tables import KINDS
+from engines.works import plain
 
 pytestmark = pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 39), reason="HAVING without GROUP BY came with SQLite 3.39")
-STORED = {"int": "INTEGER", "real": "REAL", "text": "TEXT", "bool": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
-Table = list[dict[str, Any]]
-
-
-def written(value: Any) -> Any:
-    """As SQLite stores it: days and times as ISO text."""
-    return value.isoformat(*([" "] if hasattr(value, "hour") else [])) if hasattr(value, "isoformat") else value
-
-
-def stored(connection: sqlite3.Connection, name: str, table: Sequence[dict[str, Any]]) -> None:
-    connection.execute(f"CREATE TABLE {name} ({', '.join(f'{column} {STORED[kind]}' for column, kind in KINDS.items())})")
-    values = [[written(row[column]) for column in KINDS] for row in table]
-    connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' for _ in KINDS)})", values)
-
-
-def ours(work: Work, tables: dict[str, Table], secret: bytes = SECRET) -> dict[Any, Group]:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        for name, table in tables.items():
-            stored(connection, name, table)
-        engine = SQLite(connection, SQLiteDialect({name: name for name in tables}), dict.fromkeys(tables, KINDS))
-        engine.prepare(work)
-        return by_key(engine.run(work, secret))
-
-
-def chosen(secret: bytes, unit: Any, candidates: list[Any], most: int) -> list[Any]:
-    """SQLite's choice of groups, for the reference engine."""
-    if len(candidates) <= most:
-        return candidates
-    return sorted(candidates, key=lambda key: keyed_hash(secret + b"groups", unit, *map(written, key)))[:most]
-
-
-def specified(work: Work, tables: dict[str, Table]) -> dict[Any, Group]:
-    return by_key(Reference(tables, dict.fromkeys(tables, KINDS), chosen).run(work, SECRET))
-
-
-# --- the reference engine's integers ----------------------------------------------------------------------------
-
-
-AGE = Quantised(Column("x"), Fraction(0), Fraction(1, 2), 200)
-MEASURES = (
-    Sums((Cell(AGE, linear=1), Cell(AGE, constant=200, linear=-1), Cell(AGE, null=200), Cell(constant=1)), 3),
-    Sums((Cell(AGE, square=1),), 2, Call("gt", (Column("i"), Literal(0)))),
-    Bins(Quantised(Column("x"), Fraction(0), Fraction(10), 10), 2),
-    Distinct(Column("x"), 1000),
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(work=works(), measures=st.lists(st.sampled_from(MEASURES), max_size=3), table=rows(), public=rows(most=4))
-def test_generated_works_give_the_reference_engines_integers(work: Work, measures: Any, table: Table, public: Table) -> None:
-    """Relations, filters, keys and bounds of all kinds; measures that fit into 64 bits."""
-    tables, work = {"t": table, "p": public}, replace(work, measures=tuple(measures))
-    try:
-        found = ours(work, tables)
-    except (QueryError, ArgumentError):
-        return  # refused before any row was read
-    assert found == specified(work, tables)
-
-
-def crowd(size: int = 2000) -> Table:
-    """Few units with many rows each, so that every bound is needed, and hard values in every column."""
-    dice = random.Random(7)
-    values: dict[str, list[Any]] = {"i": INTS, "x": [*REALS, 3.5, 40.25, 88.0], "t": TEXTS[:6], "b": [True, False], "d": DATES}
-    columns = values | {"s": TIMES, "who": list(range(40))}
-    return [{name: dice.choice([*columns[name], None]) for name in KINDS} for _ in range(size)]
-
-
-KEYS = {
-    "texts": ((Named("t", Column("t")),), None),
-    "public texts": ((Named("t", Column("t")),), (("a", "ab", "", None),)),
-    "truths": ((Named("b", Column("b")), Named("t", Column("t"))), None),
-    "days": ((Named("d", Column("d")),), None),
-    "buckets": ((Named("k", Call("bucket", (Column("x"), Literal(10)))),), None),
-    "nothing": ((), None),
-}
-
-
-@pytest.mark.parametrize("most", [1, 2, 3])
-@pytest.mark.parametrize("keys", KEYS)
-def test_units_are_bounded_as_the_reference_engine_bounds_them(keys: str, most: int) -> None:
-    named, known = KEYS[keys]
-    work = Work(plain("t", "t"), named, known, True, most, MEASURES, count_units=True)
-    assert ours(work, {"t": crowd()}) == specified(work, {"t": crowd()})
-
-
-def test_that_the_comparison_sees_a_bound_that_is_left_out() -> None:
-    named, known = KEYS["texts"]
-    work, loose = (Work(plain("t", "t"), named, known, True, most, MEASURES) for most in (1, None))
-    assert ours(loose, {"t": crowd()}) != specified(work, {"t": crowd()})
-
-
-def test_no_unit_counts_with_more_values_than_it_may() -> None:
-    """Which values stay is SQLite's own choice; how many is not."""
-    work = Work(plain("t", "t"), (), None, True, None, (Distinct(Column("x"), 2),))
-    for unit in range(5):
-        (group,) = ours(work, {"t": [row for row in crowd() if row["who"] == unit]}).values()
-        assert group.measures == (2,)
 
 
 # --- what it cannot do ------------------------------------------------------------------------------------------

@@ -14,9 +14,10 @@ import pytest
 
 from dither.catalog import declare as dt
 from dither.catalog.values import Budget, Catalog, Table
-from dither.engines.duckdb import sources, verified
+from dither.engines import verified
+from dither.engines.duckdb import sources
 from dither.engines.duckdb.sources import open_catalog
-from dither.engines.duckdb.verified import Verified, file_stats
+from dither.engines.verified import Verified, file_stats
 from dither.errors import CatalogError
 
 TABLE = pa.table({"id": [1, 2, 3], "name": ["a", "b", None], "day": [1.5, 2.5, None]})
@@ -88,7 +89,7 @@ def test_another_file_declaration_or_version_is_read_again(file: Path, tmp_path:
     os.utime(replaced, ns=(status.st_atime_ns, status.st_mtime_ns))
     os.replace(replaced, file)
     assert read() == 1
-    monkeypatch.setattr(verified.duckdb, "__version__", "another")
+    monkeypatch.setattr(duckdb, "__version__", "another")
     assert read() == 1
 
 
@@ -101,7 +102,7 @@ def test_frames_and_poisoned_files_are_read_every_time(tmp_path: Path, monkeypat
 
 
 def test_a_file_changed_while_or_just_before_it_was_read_is_not_remembered(file: Path, cache: Path) -> None:
-    memory = Verified(cache)
+    memory = Verified("1.0", cache)
     before = file_stats([str(file)])
     with file.open("ab") as stream:
         stream.write(b"x")
@@ -116,7 +117,7 @@ def test_a_file_changed_while_or_just_before_it_was_read_is_not_remembered(file:
 
 def test_a_file_written_a_moment_ago_is_not_remembered(file: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    memory = Verified(cache)
+    memory = Verified("1.0", cache)
     memory.remember("holds", [str(file)], file_stats([str(file)]))
     assert not memory.holds("holds", [str(file)])
 
@@ -124,7 +125,7 @@ def test_a_file_written_a_moment_ago_is_not_remembered(file: Path, cache: Path, 
 def test_the_log_of_a_duckdb_file_belongs_to_it(tmp_path: Path, cache: Path) -> None:
     base = tmp_path / "t.duckdb"
     base.write_bytes(b"base")
-    memory = Verified(cache)
+    memory = Verified("1.0", cache)
     memory.remember("holds", [str(base)], file_stats([str(base)]))
     assert memory.holds("holds", [str(base)])
     (tmp_path / "t.duckdb.wal").write_bytes(b"more")
@@ -167,7 +168,7 @@ def _refused(*arguments: Any, **options: Any) -> None:
 
 def test_the_memory_stays_small(file: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verified, "MOST", 10)
-    memory = Verified(cache)
+    memory = Verified("1.0", cache)
     for number in range(40):
         memory.remember(f"statement {number}", [str(file)], file_stats([str(file)]))
         assert len(list(cache.iterdir())) <= 10

@@ -12,7 +12,6 @@ import pytest
 import dither as dt
 from dither.engines.duckdb.engine import DuckDB
 from journey.hospital import BY_WARD, COUNT, built, run
-from ledger.postgres_server import postgres, postgres_url  # noqa: F401
 
 
 @pytest.fixture
@@ -266,7 +265,7 @@ def test_a_backup_that_is_too_old_is_refused_and_told(hospital: Path) -> None:
 
 
 @pytest.mark.slow
-def test_on_a_server(hospital: Path, postgres_url: str, request: pytest.FixtureRequest) -> None:  # noqa: F811
+def test_on_a_server(hospital: Path, postgres_url: str, request: pytest.FixtureRequest) -> None:
     where = ("--ledger", postgres_url, "--key", "survey.key")
     good("init", *where)
     good("ask", COUNT, "-e", "0.1", *where, "--receipt", "receipt.json")

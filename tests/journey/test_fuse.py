@@ -21,7 +21,6 @@ from dither.ledger.ledger import Ledger
 from dither.ledger.verify.report import verify
 from dither.query.work import Group, Work
 from journey.paid import COUNT, MEANS, Broken, kinds, opened, people, write
-from ledger.postgres_server import postgres, postgres_url  # noqa: F401
 
 FAILURES = [
     ValueError("Mrs Miller"),

@@ -14,7 +14,6 @@ from dither.ledger.stores.postgres import Postgres
 from dither.ledger.stores.sqlite import SQLite
 from ledger.asking import IDENTITY, KEY, Clock, Fake, declaration
 from ledger.edits import story
-from ledger.postgres_server import postgres, postgres_url  # noqa: F401
 
 STORES = ("sqlite", "memory", "postgres")
 

@@ -4,6 +4,7 @@
     catalog     init, check, suggest     declare the data, create the ledger, find bounds
     ask         quote, ask               the price of a question; its answer
     stream      stream                   a running sum over time
+    graph       graph                    counts of edges, degrees and triangles
     ledger      budget, verify           what was spent; whether the ledger is intact
                 backup, restore          copies of the ledger
                 witness, reopen          heads kept elsewhere; new questions after a failure
@@ -22,11 +23,25 @@ when it runs, because `dither --help` must not wait for a database.
 
 from __future__ import annotations
 
-from dither.cli import approvals, ask, audit, catalog, explain, history, ledger, local, serve, stream
+from dither.cli import approvals, ask, audit, catalog, explain, graph, history, ledger, local, serve, stream
 from dither.cli.app import app, handle_signals
 from dither.cli.screen import replace_closed_streams, set_utf8
 
-__all__ = ["app", "approvals", "ask", "audit", "catalog", "explain", "history", "ledger", "local", "main", "serve", "stream"]
+__all__ = [
+    "app",
+    "approvals",
+    "ask",
+    "audit",
+    "catalog",
+    "explain",
+    "graph",
+    "history",
+    "ledger",
+    "local",
+    "main",
+    "serve",
+    "stream",
+]
 
 
 def main() -> None:

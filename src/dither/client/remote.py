@@ -349,6 +349,7 @@ class Remote:
         """Returns the request. Numbers travel as text, exactly."""
         asked = [sql(each) for each in question] if isinstance(question, (list, tuple)) else sql(question)
         numbers = {"epsilon": epsilon, "delta": delta, "margin": terms.get("margin"), "of": terms.get("of")}
+        numbers |= {"sample": terms.get("sample")}
         body: dict[str, Any] = {"question": asked}
         body |= {name: number(value) for name, value in numbers.items() if value is not None}
         body |= {"confidence": number(terms["confidence"])} if "confidence" in terms else {}
@@ -460,5 +461,5 @@ def _receipt(data: Mapping[str, Any]) -> Receipt:
 
 
 def _terms(epsilon: Number | None, delta: Number | None, terms: Mapping[str, Any]) -> Terms:
-    names = ("margin", "confidence", "assume_rows", "max_rows", "max_groups", "left_out", "of")
+    names = ("margin", "confidence", "assume_rows", "max_rows", "max_groups", "left_out", "of", "sample")
     return Terms.of(epsilon, delta, **{name: terms[name] for name in names if name in terms})

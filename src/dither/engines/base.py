@@ -13,18 +13,22 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from dither.catalog.draft import Found, Keys
 from dither.catalog.reading import DEFAULT, Read
+from dither.catalog.report import TableReport
 from dither.catalog.values import Catalog
-from dither.errors import ArgumentError, QueryError
+from dither.errors import ArgumentError, CatalogError, QueryError
 from dither.query.nodes import Literal
 from dither.query.work import Group, Quantised, Work
 
 
 def check(work: Work) -> None:
     """Refuses a Work that would fail on any data. Reads the Work only."""
-    for part in _parts(work):
+    for part in parts(work):
         if isinstance(part, Literal) and isinstance(part.value, str) and not storable(part.value):
             raise QueryError(_HALF, span=part.span, fix=_WHOLE)
         if isinstance(part, str) and not storable(part):
@@ -61,7 +65,7 @@ def _check_grid(grid: Quantised) -> None:
     )
 
 
-def _parts(work: Work) -> Iterator[Any]:
+def parts(work: Work) -> Iterator[Any]:
     """Yields every node, constant and name of a Work once: a question built in Python may use one part many times."""
     seen: set[int] = set()
     waiting: list[Any] = [work]
@@ -102,6 +106,20 @@ class Engine(Protocol):
         Raises EngineError with a constant text: the engine's own message may quote a value of the data.
         """
         ...
+
+
+@runtime_checkable
+class Snapshots(Protocol):
+    """An engine whose data may change while it is open, and which can show that of one moment."""
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Shows the data of one moment to all Works that are run inside the block."""
+        ...
+
+
+def snapshot(engine: Engine) -> AbstractContextManager[None]:
+    """Shows the data of one moment to all Works of a question. Elsewhere the data does not change while it is open."""
+    return engine.snapshot() if isinstance(engine, Snapshots) else nullcontext()
 
 
 def prepare(engine: Engine, works: Sequence[Work]) -> None:
@@ -154,8 +172,21 @@ class Marked(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Constants:
+    """The source of a small public table that another engine has read: its rows enter statements as constants."""
+
+    kinds: Mapping[str, str]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+Places = Mapping[str, tuple[Any, Read, Mapping[str, str]]]  # of tables: the source, how it is read, the kinds of some columns
+
+
 class Backend(Protocol):
-    """Opens one kind of source."""
+    """Opens one kind of source. A backend derives from this class; the methods with a body may stay as they are."""
+
+    most_constants: int = 0  # rows of a public table from elsewhere that it takes as Constants
 
     @property
     def name(self) -> str:
@@ -180,3 +211,21 @@ class Backend(Protocol):
         NULL; columns that identify are read exactly; declared keys are unique; no stored value makes a Work fail.
         """
         ...
+
+    # --- for the curator who drafts and checks a catalog: nothing of it reaches a question ----------------------
+
+    def settings(self, source: Any) -> Found:
+        """Returns how a source is written, as far as its first rows show."""
+        return Found()
+
+    def keys(self, places: Places) -> AbstractContextManager[Keys | None]:
+        """Opens what the data says of key columns; None if it is not asked. Raises CatalogError."""
+        return nullcontext()
+
+    def report(self, catalog: Catalog, progress: Progress | None = None) -> tuple[tuple[TableReport, ...], CatalogError | None]:
+        """Returns how the rows fit the catalog, table by table, and the error if it does not open."""
+        try:
+            self.open(catalog, progress).close()
+        except CatalogError as error:
+            return (), error
+        return (), None

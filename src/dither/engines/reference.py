@@ -3,13 +3,12 @@
 Relations are bags of rows: duplicates count, and the order has no meaning. A row is a dict from column name to value.
 
 Only groups that have a row are returned, even if keys are public (empty groups are added when the answer is finished). Without
-keys the single group is always returned. Engines need not agree on the keyed hash. To compare two engines, use questions that
-need no choice, or give both the same `choose`.
+keys the single group is always returned. Groups and values are chosen by the hash of sql/choice.py. An engine may use another
+hash; to compare it, use questions that need no choice, or give both the same `choose`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,8 +16,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from dither.catalog.values import Key
 from dither.engines.base import check
+from dither.engines.sql.choice import keyed_choice
 from dither.query.functions.base import Cell, double, nan_to_null
 from dither.query.functions.casts import as_key
 from dither.query.functions.logic import comparison
@@ -39,7 +41,22 @@ from dither.query.nodes import (
     Window,
     WithinUnit,
 )
-from dither.query.work import SCALE, UNIT, Bins, Distinct, Group, Measure, Quantised, Sums, Work
+from dither.query.sample import is_sampled, sample_key
+from dither.query.work import (
+    SCALE,
+    UNIT,
+    Bins,
+    Distinct,
+    EdgeList,
+    Ends,
+    Group,
+    Measure,
+    NodeColumn,
+    NodeRange,
+    Quantised,
+    Sums,
+    Work,
+)
 from dither.query.work import Cell as Amount
 
 Row = Mapping[str, Any]
@@ -268,24 +285,9 @@ def _seen(window: Window, index: int, peers: list[Any]) -> slice:
 
 
 GroupKey = tuple[Any, ...]
-# Chooses the candidates that one unit keeps: (secret, unit, candidates, how many at most) -> candidates.
+# Chooses what one unit keeps: (secret, unit, candidates, how many at most) -> candidates. A candidate is a group's key, or the
+# key and a value.
 Choose = Callable[[bytes, Cell, list[Any], int], list[Any]]
-
-
-def keyed_choice(secret: bytes, unit: Cell, candidates: list[Any], most: int) -> list[Any]:
-    """Returns the candidates with the smallest keyed hash. Depends on the unit, its candidates and the secret only.
-
-    >>> kept = keyed_choice(b"secret", 7, ["a", "b", "c"], 2)
-    >>> kept == keyed_choice(b"secret", 7, ["c", "b", "a"], 2), len(kept)
-    (True, 2)
-    """
-    key = hashlib.blake2b(secret, digest_size=32).digest()
-
-    def place(candidate: Any) -> tuple[bytes, bytes]:
-        text = repr((unit, candidate)).encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(text, key=key, digest_size=16).digest(), text
-
-    return sorted(candidates, key=place)[:most]
 
 
 @dataclass(frozen=True)
@@ -314,12 +316,14 @@ class Reference:
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """Returns the groups and their integers, in the order of first appearance."""
         bags = {name: Bag(tuple(self.schema(name)), list(rows)) for name, rows in self.tables.items()}
-        members = _members(work, rows_of(work.source, bags).rows)
+        if work.edges is not None:
+            return [Group((), None, (_edge_list(work.edges, rows_of(work.source, bags), bags),))]
+        members = _members(work, rows_of(work.source, bags).rows, "" if work.sample is None else sample_key(secret))
         if work.by_unit and work.max_groups is not None:
             members = _bound_groups(members, work.max_groups, secret, self.choose)
         measures = [_measure(measure, work.by_unit, secret, self.choose) for measure in work.measures]
         return [
-            Group(key, len(units) if work.count_units else None, tuple(measure(units) for measure in measures))
+            Group(key, len(units) if work.count_units else None, tuple(measure(key, units) for measure in measures))
             for key, units in members.items()
         ]
 
@@ -329,8 +333,8 @@ class Reference:
 Units = dict[Any, list[Row]]
 
 
-def _members(work: Work, rows: list[Row]) -> dict[GroupKey, Units]:
-    """Returns each group's rows by unit. Without units, each row is its own unit."""
+def _members(work: Work, rows: list[Row], coins: str) -> dict[GroupKey, Units]:
+    """Returns each group's rows by unit. Without units, each row is its own unit. `coins`: the key of the sample."""
     keys = [evaluator(key.expression) for key in work.keys]
     known = None if work.known is None else [frozenset(values) for values in work.known]
     members: dict[GroupKey, Units] = {} if work.keys else {(): {}}
@@ -338,6 +342,8 @@ def _members(work: Work, rows: list[Row]) -> dict[GroupKey, Units]:
         unit = plain(row[UNIT]) if work.by_unit else number
         key = tuple((plain if work.plain else as_key)(value(row)) for value in keys)
         if unit is None or not _is_known(key, known):
+            continue
+        if work.sample is not None and not is_sampled(coins, unit, work.sample):
             continue
         members.setdefault(key, {}).setdefault(unit, []).append(row)
     return members
@@ -391,12 +397,36 @@ def _amount(cell: Amount) -> Callable[[Row], int]:
     return compute
 
 
-def _measure(measure: Measure, by_unit: bool, secret: bytes, choose: Choose) -> Callable[[Units], Any]:
+def _measure(measure: Measure, by_unit: bool, secret: bytes, choose: Choose) -> Callable[[GroupKey, Units], Any]:
     if isinstance(measure, Sums):
         return _sums(measure, by_unit)
     if isinstance(measure, Bins):
         return _bins(measure, by_unit)
     return _distinct(measure, by_unit, secret, choose)
+
+
+def _edge_list(measure: EdgeList, rows: Bag, tables: Mapping[str, Bag]) -> Ends:
+    """Returns the nodes in order, and the edges between them."""
+    labels: list[Any]
+    group_of: dict[Any, Any] | None = None
+    if isinstance(measure.nodes, NodeColumn):
+        listed = [row for row in tables[measure.nodes.table].rows if row[measure.nodes.column] is not None]
+        labels = sorted({row[measure.nodes.column] for row in listed})
+        if measure.nodes.group is not None:
+            group_of = {row[measure.nodes.column]: row[measure.nodes.group] for row in listed}
+    elif isinstance(measure.nodes, NodeRange):
+        labels = list(range(measure.nodes.low, measure.nodes.high + 1))
+    else:
+        labels = sorted(measure.nodes.labels)
+    place = {label: number for number, label in enumerate(labels)}
+    ends = [tuple(place.get(row[end], -1) for end in measure.ends) for row in rows.rows]
+    pairs = sorted({(min(a, b), max(a, b)) for a, b in ends if min(a, b) >= 0 and a != b})
+    known = list(measure.nodes.groups) if isinstance(measure.nodes, NodeColumn) else []
+    groups = (
+        [known.index(group_of[label]) if group_of[label] in known else -1 for label in labels] if group_of is not None else None
+    )
+    array = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return Ends(len(labels), array, None if groups is None else np.array(groups, dtype=np.int64))
 
 
 def _row_filter(where: Expression | None) -> Callable[[list[Row]], list[Row]]:
@@ -407,11 +437,11 @@ def _row_filter(where: Expression | None) -> Callable[[list[Row]], list[Row]]:
     return lambda rows: [row for row in rows if holds(row) is True]
 
 
-def _sums(measure: Sums, by_unit: bool) -> Callable[[Units], tuple[int, ...]]:
+def _sums(measure: Sums, by_unit: bool) -> Callable[[GroupKey, Units], tuple[int, ...]]:
     amounts = [_amount(cell) for cell in measure.cells]
     counted = _row_filter(measure.where)
 
-    def compute(units: Units) -> tuple[int, ...]:
+    def compute(key: GroupKey, units: Units) -> tuple[int, ...]:
         totals = [0] * len(amounts)
         for rows in map(counted, units.values()):
             for place, amount in enumerate(amounts):
@@ -423,23 +453,24 @@ def _sums(measure: Sums, by_unit: bool) -> Callable[[Units], tuple[int, ...]]:
     return compute
 
 
-def _distinct(measure: Distinct, by_unit: bool, secret: bytes, choose: Choose) -> Callable[[Units], int]:
+def _distinct(measure: Distinct, by_unit: bool, secret: bytes, choose: Choose) -> Callable[[GroupKey, Units], int]:
     value = evaluator(measure.expression)
 
-    def compute(units: Units) -> int:
+    def compute(key: GroupKey, units: Units) -> int:
         values: set[Cell] = set()
         for unit, rows in units.items():
             own = {plain(one) for one in map(value, rows) if one is not None}
-            values |= set(choose(secret, unit, list(own), measure.max_values)) if by_unit else own
+            kept = choose(secret, unit, [(*key, one) for one in own], measure.max_values) if by_unit else []
+            values |= {one for *_, one in kept} if by_unit else own
         return len(values)
 
     return compute
 
 
-def _bins(measure: Bins, by_unit: bool) -> Callable[[Units], dict[int, int]]:
+def _bins(measure: Bins, by_unit: bool) -> Callable[[GroupKey, Units], dict[int, int]]:
     q_of, counted = quantise(measure.argument), _row_filter(measure.where)
 
-    def compute(units: Units) -> dict[int, int]:
+    def compute(key: GroupKey, units: Units) -> dict[int, int]:
         weights: dict[int, int] = {}
         for rows in map(counted, units.values()):
             bins = [q for q in map(q_of, rows) if q is not None]

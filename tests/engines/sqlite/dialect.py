@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dither.engines.sql.dialect import Dialect, Printer, cannot_compute
+from dither.engines.sql.dialect import Dialect, Printer, Sql, cannot_compute
 from dither.engines.sql.functions import extreme
 
 READERS: Mapping[str, Callable[[Any], Any]] = {
@@ -76,8 +76,8 @@ class SQLiteDialect(Dialect):
     def quotient(self, x: str, y: str, *, wide: bool) -> str:
         return f"{x} / {y}"
 
-    def keyed_hash(self, purpose: str, columns: Sequence[str]) -> str:
-        return f"keyed_hash(:{purpose}, {', '.join(columns)})"
+    def keyed_hash(self, purpose: str, columns: Sequence[Sql]) -> str:
+        return f"keyed_hash(:{purpose}, {', '.join(column.text for column in columns)})"
 
     def read_keys(self, kinds: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
         readers = [READERS.get(kind, lambda value: value) for kind in kinds]

@@ -12,7 +12,7 @@ from typing import Any
 from dither.catalog.check import UNSUPPORTED, complete, schema_faults
 from dither.catalog.reading import DEFAULT, Read
 from dither.catalog.values import Catalog
-from dither.engines.base import Progress, check
+from dither.engines.base import Backend, Progress, check
 from dither.engines.sql.relations import PURPOSES
 from dither.engines.sql.work import Results, groups, statements
 from dither.errors import CatalogError, EngineError
@@ -73,7 +73,7 @@ class Opened:
         self.connection.close()
 
 
-class SQLiteBackend:
+class SQLiteBackend(Backend):
     """Opens tables of one SQLite file."""
 
     name = "SQLite"

@@ -19,7 +19,7 @@ from dither.audit.ourselves.observe import CHANCE, FIRST, open_curator
 from dither.audit.ourselves.spelled import params_of
 from dither.audit.ourselves.survey import Person
 from dither.curator import STEPS, Steps
-from dither.engines.duckdb.sources import DuckDBBackend
+from dither.engines.duckdb.backend import DuckDBBackend
 
 SAME = 4
 HIDDEN = (*CHANCE, "payload", "digest")

@@ -23,8 +23,8 @@ from dither.audit.ourselves.observe import Observation, Trace, observe, open_cur
 from dither.audit.ourselves.spelled import params_of
 from dither.audit.ourselves.survey import Person
 from dither.curator import STEPS, Steps
+from dither.engines.duckdb.backend import DuckDBBackend
 from dither.engines.duckdb.frames import readable
-from dither.engines.duckdb.sources import DuckDBBackend
 from dither.planning.price import Price
 from dither.query.nodes import Scan
 from dither.query.work import Cell, Sums, Work

@@ -23,7 +23,7 @@ import dither as dt
 from dither.audit.ourselves.cases import Violation, judge
 from dither.audit.ourselves.observe import Observation, Trace, observe, open_curator
 from dither.curator import STEPS, Steps
-from dither.engines.duckdb.sources import DuckDBBackend
+from dither.engines.duckdb.backend import DuckDBBackend
 from dither.errors import CatalogError
 
 _FIRST, _LAST = datetime.date(1, 1, 1), datetime.date(9999, 12, 31)

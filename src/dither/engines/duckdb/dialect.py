@@ -18,31 +18,34 @@ import functools
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import duckdb
 
-from dither.engines.sql.dialect import Dialect
+from dither.engines.sql.dialect import Dialect, Sql
 from dither.engines.sql.relations import PURPOSES, group_by
 from dither.query.functions.letters import lower, upper
+from dither.query.sample import KEY
 
 SHIFT, LAST = 58, 61  # the first 6 bits of a hash are its place among 62; larger values share the last place
 
 
-def by_smallest(dialect: Dialect, most: int, keys: Sequence[str], columns: Sequence[str], *, repeated: bool) -> str:
+def by_smallest(dialect: Dialect, most: int, heads: Sequence[Sql], columns: Sequence[str], *, repeated: bool) -> str:
     """Prints CTEs up to r for a small bound."""
-    pairs, once = _pairs(keys, repeated)
-    own = dialect.keyed_hash("groups", [f"b.{name}" for name in ("u", *keys)])
-    listed = ", ".join(["u", *keys, *columns])
+    pairs, once = _pairs(heads, repeated)
+    own = dialect.keyed_hash("groups", [replace(head, text=f"b.{head.text}") for head in heads])
+    listed = ", ".join([*(head.text for head in heads), *columns])
     return (
-        f"{once}{beyond(pairs, dialect.keyed_hash('groups', ['u', *keys]), most)}, "
+        f"{once}{beyond(pairs, dialect.keyed_hash('groups', heads), most)}, "
         f"r AS (SELECT {listed} FROM b ANTI JOIN t ON b.u = t.u AND {own} >= t.beyond)"
     )
 
 
-def by_rank(dialect: Dialect, most: int, keys: Sequence[str], columns: Sequence[str], *, repeated: bool) -> str:
+def by_rank(dialect: Dialect, most: int, heads: Sequence[Sql], columns: Sequence[str], *, repeated: bool) -> str:
     """Prints CTEs up to r for a large bound. `o` has the units with more groups than that."""
-    pairs, once = _pairs(keys, repeated)
-    order = ", ".join([dialect.keyed_hash("groups", ["u", *keys]), *keys])
+    pairs, once = _pairs(heads, repeated)
+    keys = [head.text for head in heads[1:]]
+    order = ", ".join([dialect.keyed_hash("groups", heads), *keys])
     place = f"{'dense_rank' if repeated else 'row_number'}() OVER (PARTITION BY u ORDER BY {order})"
     listed = ", ".join(["u", *keys, *columns])
     return (
@@ -52,9 +55,10 @@ def by_rank(dialect: Dialect, most: int, keys: Sequence[str], columns: Sequence[
     )
 
 
-def _pairs(keys: Sequence[str], repeated: bool) -> tuple[str, str]:
+def _pairs(heads: Sequence[Sql], repeated: bool) -> tuple[str, str]:
     """Returns the name of a table with every unit and group once, and the CTE that makes it."""
-    return ("p", f"p AS MATERIALIZED (SELECT DISTINCT u, {', '.join(keys)} FROM b), ") if repeated else ("b", "")
+    listed = ", ".join(head.text for head in heads)
+    return ("p", f"p AS MATERIALIZED (SELECT DISTINCT {listed} FROM b), ") if repeated else ("b", "")
 
 
 def beyond(pairs: str, hashed: str, most: int) -> str:
@@ -88,16 +92,17 @@ def weigh_bins(
     return f", heavy AS ({heavy})", f"SELECT {', '.join(listed)} FROM r LEFT JOIN heavy ON {_same(heads)}"
 
 
-def keep_values(dialect: Dialect, heads: Sequence[str], keys: Sequence[str], most: int) -> tuple[str, str]:
+def keep_values(dialect: Dialect, heads: Sequence[Sql], value: Sql, most: int) -> tuple[str, str]:
     """Prints the values kept. `heavy` has the units with more than `most` values in a group: only theirs are ranked."""
-    pair, dotted = ", ".join(heads), ", ".join(f"r.{name}" for name in heads)
-    order = ", ".join([dialect.keyed_hash("values", [*heads, "v"]), "v"])
-    listed = ", ".join([*(f"r.{key} AS {key}" for key in keys), "r.v AS v"])
+    names = [head.text for head in heads]
+    pair, dotted = ", ".join(names), ", ".join(f"r.{name}" for name in names)
+    order = ", ".join([dialect.keyed_hash("values", [*heads, value]), "v"])
+    listed = ", ".join([*(f"r.{key} AS {key}" for key in names[1:]), "r.v AS v"])
     ranked = f"SELECT r.*, row_number() OVER (PARTITION BY {dotted} ORDER BY {order}) AS place"
     heavy = f", heavy AS (SELECT {pair} FROM r GROUP BY {pair} HAVING count(v) > {most})"
     return heavy, (
-        f"SELECT {listed} FROM r ANTI JOIN heavy ON {_same(heads)} UNION ALL SELECT {listed} FROM "
-        f"({ranked} FROM r SEMI JOIN heavy ON {_same(heads)} WHERE r.v IS NOT NULL) AS r WHERE place <= {most}"
+        f"SELECT {listed} FROM r ANTI JOIN heavy ON {_same(names)} UNION ALL SELECT {listed} FROM "
+        f"({ranked} FROM r SEMI JOIN heavy ON {_same(names)} WHERE r.v IS NOT NULL) AS r WHERE place <= {most}"
     )
 
 
@@ -106,6 +111,7 @@ def _same(heads: Sequence[str]) -> str:
 
 
 _INF = "CAST('inf' AS DOUBLE)"
+_UNIT_NUMBERS = {"bool": "CAST({} AS INTEGER)", "date": "({} - DATE '1970-01-01')", "timestamp": "epoch_us({})"}
 
 
 class DuckDBDialect(Dialect):
@@ -253,21 +259,25 @@ class DuckDBDialect(Dialect):
         x, y = pair
         return f"SELECT {listed} FROM {one} AS l WHERE {x} NOT IN (SELECT {y} FROM {two} AS r WHERE {equal})"
 
-    def keyed_hash(self, purpose: str, columns: Sequence[str]) -> str:
+    def keyed_hash(self, purpose: str, columns: Sequence[Sql]) -> str:
         """Prints two nested hashes; `secret_numbers` has their parameters. The outer hash mixes the inner one, whose last step
         is only an exclusive or."""
         one, two = (f"CAST(${name} AS UBIGINT)" for name in _names(purpose))
-        return f"hash(hash({one}, {', '.join(columns)}), {two})"
+        return f"hash(hash({one}, {', '.join(column.text for column in columns)}), {two})"
 
-    def keep_groups(self, most: int, keys: Sequence[str], columns: Sequence[str], *, repeated: bool) -> str:
+    def in_sample(self, unit: Sql, limit: str) -> str:
+        text = f"CAST({_UNIT_NUMBERS.get(unit.kind, '{}').format(unit.text)} AS VARCHAR)" if unit.kind != "text" else unit.text
+        return f"sha256(concat(CAST(${KEY} AS VARCHAR), strlen({text}), ':', {text})) < '{limit}'"
+
+    def keep_groups(self, most: int, heads: Sequence[Sql], columns: Sequence[str], *, repeated: bool) -> str:
         shape = by_smallest if most <= self.few_groups else by_rank
-        return shape(self, most, keys, columns, repeated=repeated)
+        return shape(self, most, heads, columns, repeated=repeated)
 
     def weigh_bins(self, heads: Sequence[str], keys: Sequence[str], most: int, scale: int, *, wide: bool) -> tuple[str, str]:
         return weigh_bins(self, heads, keys, most, scale, wide=wide)
 
-    def keep_values(self, heads: Sequence[str], keys: Sequence[str], most: int) -> tuple[str, str]:
-        return keep_values(self, heads, keys, most)
+    def keep_values(self, heads: Sequence[Sql], value: Sql, most: int) -> tuple[str, str]:
+        return keep_values(self, heads, value, most)
 
 
 DIALECT = DuckDBDialect()
@@ -275,7 +285,7 @@ identifier, literal = DIALECT.identifier, DIALECT.literal  # for the statements 
 
 
 def secret_numbers(secret: bytes) -> dict[str, int]:
-    """Returns the parameters of statements that hold the secret: 64 secret bits each, before and after the columns."""
+    """Returns the parameters of keyed hashes: 64 secret bits each, before and after the columns."""
     numbers: dict[str, int] = {}
     for purpose in PURPOSES:
         digest = hashlib.blake2b(purpose.encode(), key=hashlib.blake2b(secret).digest(), digest_size=16).digest()

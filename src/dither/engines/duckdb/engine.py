@@ -29,9 +29,11 @@ from duckdb import DuckDBPyConnection
 
 from dither.engines.base import Progress, check
 from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect, identifier, secret_numbers
+from dither.engines.duckdb.edges import edge_statements
 from dither.engines.sql.joint import Joint, join
 from dither.engines.sql.work import InexactSumError, Results, Row, Statement, groups, statements
 from dither.errors import ArgumentError, DitherError, EngineError
+from dither.query.sample import KEY, sample_key
 from dither.query.work import Group, Work
 
 PARTS = 8
@@ -91,6 +93,7 @@ def interruptible(call: Callable[[], _T]) -> _T:
     raise KeyboardInterrupt
 
 
+Parameters = Mapping[str, int | str]
 PATIENCE = 2.0  # seconds before the first progress report
 _REPORT_EVERY = 0.25
 _REMEMBERED = 256  # parsed statements, and prepared Works
@@ -193,7 +196,7 @@ class DuckDB:
         self._computed.beside = None
         if found is not None and found[0] is work:
             return found[1]
-        prepared, numbers = self._prepared.get(id(work)), secret_numbers(secret)
+        prepared, numbers = self._prepared.get(id(work)), _parameters(work, secret)
         first = None if prepared is None else self._prepared.get(id(prepared.first))
         try:
             if first is not None and first.beside is not None and first.beside[0] is work:
@@ -240,6 +243,8 @@ class DuckDB:
             )
 
     def _statements(self, work: Work, *, wide: bool = False) -> list[Statement]:
+        if work.edges is not None:
+            return edge_statements(work.edges, work.source)
         return statements(work, self._columns, self._dialect, wide=wide)
 
     def _columns(self, table: str) -> list[tuple[str, str]]:
@@ -254,7 +259,7 @@ class DuckDB:
             self._parsed[text] = parsed
         return self._parsed[text]
 
-    def _both(self, prepared: _Prepared, numbers: dict[str, int]) -> tuple[list[Group], list[Group]]:
+    def _both(self, prepared: _Prepared, numbers: Parameters) -> tuple[list[Group], list[Group]]:
         """Runs a Work and the one beside it."""
         if prepared.beside is None:
             raise TypeError("nothing is beside this Work")
@@ -266,7 +271,7 @@ class DuckDB:
         return self._groups(prepared.work, prepared.statements[1:], numbers, results), groups(other, others)
 
     def _groups(
-        self, work: Work, planned: Sequence[Statement], numbers: dict[str, int], found: Results | None = None
+        self, work: Work, planned: Sequence[Statement], numbers: Parameters, found: Results | None = None
     ) -> list[Group]:
         """Runs statements and returns their groups, with those that were found before."""
         results: Results = {} if found is None else found
@@ -276,9 +281,9 @@ class DuckDB:
                     statement.read(self._fetch(statement.text, numbers, _rows), results)
                 else:
                     statement.read_table(self._fetch(statement.text, numbers, _table), results)
-        return groups(work, results)
+        return groups(work, results) if work.edges is None else [Group((), None, (results[()][0],))]
 
-    def _fetch(self, text: str, numbers: dict[str, int], read: Callable[..., _T]) -> _T:
+    def _fetch(self, text: str, numbers: Parameters, read: Callable[..., _T]) -> _T:
         def fetch() -> _T:
             query = self._parse(text)
             values = {name: numbers[name] for name in query.named_parameters}
@@ -328,11 +333,17 @@ class DuckDB:
             progress(min(max(share / 100, 0.0), 1.0))
 
 
-def _rows(connection: DuckDBPyConnection, query: Any, values: Mapping[str, int]) -> list[Row]:
+def _parameters(work: Work, secret: bytes) -> Parameters:
+    """Returns the parameters that hold the secret. The key of a sample is one more."""
+    numbers = secret_numbers(secret)
+    return numbers if work.sample is None else {**numbers, KEY: sample_key(secret)}
+
+
+def _rows(connection: DuckDBPyConnection, query: Any, values: Parameters) -> list[Row]:
     return connection.execute(query, values).fetchall()
 
 
-def _table(connection: DuckDBPyConnection, query: Any, values: Mapping[str, int]) -> pa.Table:
+def _table(connection: DuckDBPyConnection, query: Any, values: Parameters) -> pa.Table:
     return connection.sql(query, params=values).to_arrow_table()
 
 

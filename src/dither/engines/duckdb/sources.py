@@ -21,15 +21,13 @@ import duckdb
 import pyarrow as pa
 from duckdb import DuckDBPyConnection
 
-from dither.catalog.check import UNSUPPORTED, complete, schema_faults
 from dither.catalog.reading import DEFAULT, LINES, TEXT_FILE, Read
-from dither.catalog.rules import fits_key
 from dither.catalog.values import Catalog, Key, Table
 from dither.engines.base import Progress
 from dither.engines.duckdb.contents import Contents
 from dither.engines.duckdb.delimited import LineError
 from dither.engines.duckdb.dialect import identifier, literal
-from dither.engines.duckdb.engine import SETTINGS, DuckDB, frame_name, interruptible, use_many_parts
+from dither.engines.duckdb.engine import SETTINGS, DuckDB, frame_name, use_many_parts
 from dither.engines.duckdb.files import (
     SqlSource,
     UnreadableError,
@@ -42,8 +40,9 @@ from dither.engines.duckdb.files import (
 from dither.engines.duckdb.frames import arrow_kind, frame_columns, frame_schema, is_frame
 from dither.engines.duckdb.spill import Spill, sweep
 from dither.engines.duckdb.stored import StoredError
-from dither.engines.duckdb.verified import Verified, file_stats
-from dither.engines.duckdb.views import NOTHING, filtered, has_settings, identifying, typed_columns, view, whole
+from dither.engines.duckdb.views import filtered, has_settings, typed_columns, view, whole
+from dither.engines.opening import check_unique, completed, identifying, kinds_of, with_found
+from dither.engines.verified import Verified, file_stats
 from dither.errors import CatalogError, Fix, Shell
 
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -59,8 +58,6 @@ _LINE_FIX = Fix(
 )
 _CSV_FIX = "write the file anew, with one kind of line ends throughout and cells of at most 131,072 characters."
 _COMPLETE_FIX = "look whether its files are complete."
-_KEY_KINDS = ("int", "text", "bool", "date")
-MOST_FOUND = 10_000  # values of a public column; more are not listed as keys
 _Stamp = tuple[str, int, int, int, int]
 # Called with each table while its rows are there as they are stored: the connection, the catalog, its name and its source.
 Inspect = Callable[[DuckDBPyConnection, Catalog, str, SqlSource], None]
@@ -97,29 +94,6 @@ class Sources:
     def close(self) -> None:
         """Frees files and memory."""
         self.connection.close()
-
-
-@dataclass(frozen=True)
-class DuckDBBackend:
-    """Opens paths and frames in DuckDB, and refuses other sources."""
-
-    threads: int | None = None
-    memory_limit: str | None = None
-    name: str = "DuckDB"
-
-    def takes(self, source: Any) -> bool:
-        """Takes every source that no other backend takes; `open` refuses those that are neither path nor frame."""
-        return True
-
-    def schema(self, source: Any, read: Read = DEFAULT) -> dict[str, str]:
-        """Returns column names and kinds. Reads no row."""
-        return schema(source, read)
-
-    def open(self, catalog: Catalog, progress: Progress | None = None) -> Sources:
-        """Opens all sources in one connection. Ctrl-C raises KeyboardInterrupt."""
-        return interruptible(
-            lambda: open_catalog(catalog, threads=self.threads, memory_limit=self.memory_limit, progress=progress)
-        )
 
 
 def schema(source: Any, read: Read = DEFAULT) -> dict[str, str]:
@@ -169,7 +143,7 @@ class _Opening:
         self._catalog = catalog
         self._progress = progress
         self._settings = threads, memory_limit
-        self._verified = Verified()
+        self._verified = Verified(duckdb.__version__)
         self._frames: dict[str, tuple[Any, dict[str, str]]] = {}  # converted once: a stream can be read only once
         self._careful: set[str] = set()  # tables on which DuckDB's reader failed
         self._placed: dict[str, SqlSource] = {}
@@ -180,23 +154,21 @@ class _Opening:
             configure(connection, *self._settings)
             self._placed = self._place_all(connection)
             schemas = {name: source.kinds for name, source in self._placed.items()}
-            faults = schema_faults(self._catalog.tables, schemas)
-            if faults:
-                raise CatalogError([(None, fault.what, fault.fix) for fault in faults])
-            known = complete(self._catalog, schemas)
+            known = completed(self._catalog, schemas)
             files = sorted({file for source in self._placed.values() for file in source.files})
             logs = sorted({log for source in self._placed.values() for log in source.logs})
             stamps = tuple(_stamp(file) for file in (*files, *logs))
             views = {name: self._make(connection, known, name) for name in known.tables}
-            self._check_keys(connection, known, views)
-            known = replace(known, tables={name: self._with_found(connection, known, name) for name in known.tables})
+            check_unique(known, lambda name, column: self._doubled(connection, name, column, views[name]))
+            found = {name: with_found(table, partial(_different, connection, name)) for name, table in known.tables.items()}
+            known = replace(known, tables=found)
             use_many_parts(connection)
             _lock(connection, [file for source in self._placed.values() for file in source.files if not source.copied])
             contents = {
                 name: Contents(source.files, self._frames[name][0] if name in self._frames else None)
                 for name, source in self._placed.items()
             }
-            return Sources(connection, known, stamps, DuckDB(connection, _schemas(known), self._progress), contents)
+            return Sources(connection, known, stamps, DuckDB(connection, kinds_of(known), self._progress), contents)
         except BaseException:
             connection.close()
             raise
@@ -273,48 +245,6 @@ class _Opening:
             self._verified.remember(text, files, before)
         return needed
 
-    def _with_found(self, connection: DuckDBPyConnection, catalog: Catalog, name: str) -> Table:
-        """Returns a table, with the values of its columns if it is public: they are public keys. Reads no private table."""
-        table = catalog.tables[name]
-        if not table.public:
-            return table
-        columns = dict(table.columns)
-        for column, facts in columns.items():
-            if facts.kind in _KEY_KINDS and facts.values is None and facts.low is None and facts.high is None:
-                columns[column] = replace(facts, found=self._found(connection, name, column))
-        return replace(table, columns=columns)
-
-    def _found(self, connection: DuckDBPyConnection, name: str, column: str) -> tuple[Key, ...] | None:
-        """Returns the different values of a column, NULL last; None if they are too many, or not all can be keys."""
-        try:
-            rows = connection.execute(
-                f"SELECT DISTINCT {identifier(column)} FROM {identifier(name)} LIMIT {MOST_FOUND + 2}"
-            ).fetchall()
-        except duckdb.Error:
-            raise _ReaderError(name) from None
-        values = [value for (value,) in rows if value is not None]
-        if not 0 < len(values) <= MOST_FOUND or not all(map(fits_key, values)):
-            return None
-        return (*sorted(values), *((None,) if len(values) < len(rows) else ()))
-
-    def _check_keys(self, connection: DuckDBPyConnection, catalog: Catalog, views: dict[str, str]) -> None:
-        """Refuses referenced columns and declared keys that are not unique. The error names no value and no number."""
-        keys = {(name, table.key): "" for name, table in catalog.tables.items() if table.key}
-        for name, table in catalog.tables.items():
-            if table.unit and table.unit.references:
-                keys[table.unit.references] = f", and {name} refers to it"
-        problems: list[tuple[int | None, str, str]] = []
-        diagnosis = []
-        for (name, column), use in keys.items():
-            doubled = self._doubled(connection, name, column, views[name])
-            if doubled:
-                problems.append(
-                    (None, f"{name}.{column} is not unique{use}.", "keep one row for each, or refer to a unique column.")
-                )
-                diagnosis.append(f"{doubled:,} values of {name}.{column} stand in more than one row.")
-        if problems:
-            raise CatalogError(problems, diagnosis=diagnosis)
-
     def _doubled(self, connection: DuckDBPyConnection, name: str, column: str, text: str) -> int:
         """Returns how many values a column has more than once."""
         quoted, files = identifier(column), self._placed[name].files
@@ -333,13 +263,13 @@ class _Opening:
         return int(count)
 
 
-def _schemas(catalog: Catalog) -> dict[str, dict[str, str]]:
-    """Returns the usable columns of each table and their kinds. A table without columns gets an empty one."""
-    schemas = {}
-    for name, table in catalog.tables.items():
-        kinds = {column: facts.kind or UNSUPPORTED for column, facts in table.columns.items()}
-        schemas[name] = kinds or {NOTHING: "int"}
-    return schemas
+def _different(connection: DuckDBPyConnection, name: str, column: str, most: int) -> list[Key]:
+    """Returns so many different values of a column at most."""
+    try:
+        rows = connection.execute(f"SELECT DISTINCT {identifier(column)} FROM {identifier(name)} LIMIT {most}").fetchall()
+    except duckdb.Error:
+        raise _ReaderError(name) from None
+    return [value for (value,) in rows]
 
 
 def _refuse_for_frames(read: Read) -> None:

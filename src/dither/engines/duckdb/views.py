@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterator
 
 from dither.catalog.reading import AS_IS, Cells
-from dither.catalog.values import Catalog, ColumnFacts, Table
+from dither.catalog.values import ColumnFacts, Table
 from dither.engines.duckdb.cells import cleaned, formed, is_formed, settings
 from dither.engines.duckdb.dialect import DIALECT, identifier
 from dither.engines.duckdb.files import SqlSource
+from dither.engines.opening import NOTHING
 
-NOTHING = "no column"  # a view needs a column, even if only the number of rows matters
 _FIT = "all values fit"
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _SMALL = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -32,14 +32,6 @@ _SOMETHING = {
     "date": "CAST('2000-01-01' AS DATE)",
     "timestamp": "CAST('2000-01-01' AS TIMESTAMP)",
 }
-
-
-def identifying(catalog: Catalog, name: str) -> frozenset[str]:
-    """Returns the columns of a table that identify a unit or a row."""
-    table = catalog.tables[name]
-    referenced = [other.unit.references for other in catalog.tables.values() if other.unit and other.unit.references]
-    named = [table.unit and table.unit.column, table.key, *(column for parent, column in referenced if parent == name)]
-    return frozenset(column for column in named if column)
 
 
 def view(table: Table, source: SqlSource, exact: frozenset[str], *, guarded: bool) -> str:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
-from dither.errors import ArgumentError, QueryError
+from dither.errors import ArgumentError, Fix, Name, QueryError
 from dither.query.functions.casts import LIMIT
 from dither.query.functions.letters import mapping
 
@@ -31,7 +31,8 @@ class Sql:
 
     `kind` is one of catalog.KINDS, or "null" for a bare NULL. `atom`: a column or a constant, so it may be written twice
     without being computed twice. `nan`: a double that may be NaN where the specification says NULL.
-    `level`: the stages of helper columns that it needs. `constant`: its value, if it is a constant.
+    `level`: the stages of helper columns that it needs. `constant`: its value, if it is a constant. `span`: for engines that
+    guard arithmetic: finite values other than 0 are between 2^-span and 2^span; None: any double.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Sql:
     nan: bool = False
     level: int = 0
     constant: int | float | Fraction | str | None = None
+    span: int | None = None
 
 
 def build(text: str, kind: str, *arguments: Sql, nan: bool = False) -> Sql:
@@ -131,6 +133,7 @@ class Dialect:
     repeats = False  # floor, trunc and round write their argument more than once, so it needs a name first
     nan_is_largest = False  # whether NaN compares as larger than all numbers
     double_sums = False  # sums of whole numbers are faster in doubles than in integers
+    counts_arguments = False  # counting values by the argument is cheaper than by its whole number of steps
     few_values = -1  # whole numbers with at most so many steps are clipped by `clip_few`
     fence = ""  # after a subselect: stops the planner from copying its columns to every use
 
@@ -247,10 +250,6 @@ class Dialect:
         """Rounds to the nearest whole number, halves to the even one."""
         return f"round_even({x}, 0)"
 
-    def divide(self, x: str, y: str) -> str:
-        """Prints x / y, for finite x and a constant y above 0; a result that is too small is 0."""
-        return f"({x} / {y})"
-
     # --- integers -----------------------------------------------------------------------------------------------
 
     def integer_type(self, most: int) -> str:
@@ -273,6 +272,10 @@ class Dialect:
 
     # --- aggregates ---------------------------------------------------------------------------------------------
 
+    def exact_aggregate(self, name: str, kind: str) -> str:
+        """Returns the name of an exact aggregate of values of a kind."""
+        return self.aggregates.get(name, name)
+
     def aggregate(self, function: str, argument: str, where: str) -> str:
         """Prints an aggregate over the rows for which the column `where` is true; over all rows if it is empty."""
         return f"{function}({argument})" + (f" FILTER (WHERE {where})" if where else "")
@@ -284,6 +287,10 @@ class Dialect:
     def wide_sum(self, value: str, where: str = "") -> str:
         """Prints a sum of integers that may need the wide type."""
         return self.aggregate("sum", self.widen(value), where)
+
+    def unit_sum(self, value: str) -> str:
+        """Prints a sum of whole numbers of one unit."""
+        return self.wide_sum(value)
 
     # --- texts --------------------------------------------------------------------------------------------------
 
@@ -311,6 +318,13 @@ class Dialect:
         inside = f"({x} >= {low}) = ({x} <= {high})"
         return f"(CASE WHEN {inside} THEN {x} WHEN {x} < {low} THEN {low} WHEN {above} THEN {high} END)"
 
+    def steps_above(self, x: str, low: float, high: float, step: float) -> str:
+        """Prints how many steps a double is above its lower bound, clipped, as a double. NaN is above infinity, so no arm of
+        `clip` takes it and it becomes NULL."""
+        text = self.clip(x, self.double(low), self.double(high), f"{x} <= {self.double(math.inf)}")
+        text = f"({text} - {self.double(low)})" if low else text
+        return text if step == 1 else f"({text} / {self.double(step)})"
+
     def clip_few(self, x: str, low: int, high: int) -> str:
         """Clips a whole number to its bounds; NULL becomes `low`. See `few_values`."""
         raise NotImplementedError
@@ -322,6 +336,10 @@ class Dialect:
     def test_late(self, test: str, count: str) -> str:
         """Prints a test of a group's key so that it runs once per group, not per row. `count` counts the group's rows."""
         return f"({test})"
+
+    def where(self, condition: str) -> str:
+        """Prints a WHERE behind a subselect without a name."""
+        return f" WHERE {condition}"
 
     def cte(self, name: str, text: str, *, again: bool = True) -> str:
         """Prints a named subquery. `again`: it is read more than once."""
@@ -341,18 +359,30 @@ class Dialect:
         )
         return f"SELECT {listed} FROM {one} AS l WHERE NOT {same} AND NOT {unknown} AND ({x} IS NOT NULL OR NOT {some})"
 
-    def keyed_hash(self, purpose: str, columns: Sequence[str]) -> str:
+    def gather(self, rows: str, most: int) -> str:
+        """Prints the rows of a question that chooses groups, for engines that bring a unit's rows together first. `most`: how
+        many of them count in a group at most."""
+        return rows
+
+    def keyed_hash(self, purpose: str, columns: Sequence[Sql]) -> str:
         """Prints a hash of the columns keyed by the secret, for one of relations.PURPOSES. The secret is a parameter, never in
-        the text.
+        the text. choice.py defines a hash that is the same in every engine.
 
         NULL must be a value of its own. Ties are broken by the columns themselves, so 64 bits are enough.
         """
         raise NotImplementedError
 
-    def keep_groups(self, most: int, keys: Sequence[str], columns: Sequence[str], *, repeated: bool) -> str:
+    def in_sample(self, unit: Sql, limit: str) -> str:
+        """Prints the test that a unit, which is not NULL, is in the secret sample: its digest of query/sample.py, keyed by the
+        parameter `sample`, is below `limit`. An engine without SHA-256 refuses."""
+        raise ArgumentError(f"{self.name} cannot sample people.", fix=Fix("ask without {sample}.", sample=Name("sample")))
+
+    def keep_groups(self, most: int, heads: Sequence[Sql], columns: Sequence[str], *, repeated: bool) -> str:
         """Prints CTEs up to r: the rows of b in the `most` groups of their unit with the smallest hashes. The choice depends on
-        the unit's own keys and the secret only. `repeated`: b has several rows per unit and group."""
-        order = ", ".join([self.keyed_hash("groups", ["u", *keys]), *keys])
+        the unit's own keys and the secret only. `heads`: the unit and the keys. `repeated`: b has several rows per unit and
+        group."""
+        keys = [head.text for head in heads[1:]]
+        order = ", ".join([self.keyed_hash("groups", heads), *keys])
         place = f"{'dense_rank' if repeated else 'row_number'}() OVER (PARTITION BY u ORDER BY {order})"
         listed = ", ".join(["u", *keys, *columns])
         return self.cte("r", f"SELECT {listed} FROM (SELECT b.*, {place} AS place FROM b) WHERE place <= {most}", again=False)
@@ -367,12 +397,13 @@ class Dialect:
         inner = f"SELECT r.*, CAST({counted} AS {self.type('int')}) AS k FROM r"
         return "", f"SELECT {', '.join([*keys, 'bin', weight])} FROM ({inner})"
 
-    def keep_values(self, heads: Sequence[str], keys: Sequence[str], most: int) -> tuple[str, str]:
+    def keep_values(self, heads: Sequence[Sql], value: Sql, most: int) -> tuple[str, str]:
         """Prints further CTEs, and the keys and v of the rows of r whose v is among the `most` with the smallest hashes of
         their unit and group. NULL takes no place and stays, so that its group exists."""
-        order = ", ".join([self.keyed_hash("values", [*heads, "v"]), "v"])
-        place = f"row_number() OVER (PARTITION BY {', '.join([*heads, 'v IS NULL'])} ORDER BY {order}) AS place"
-        return "", f"SELECT {', '.join([*keys, 'v'])} FROM (SELECT r.*, {place} FROM r) WHERE place <= {most}"
+        names = [head.text for head in heads]
+        order = ", ".join([self.keyed_hash("values", [*heads, value]), "v"])
+        place = f"row_number() OVER (PARTITION BY {', '.join([*names, 'v IS NULL'])} ORDER BY {order}) AS place"
+        return "", f"SELECT {', '.join([*names[1:], 'v'])} FROM (SELECT r.*, {place} FROM r) WHERE place <= {most}"
 
 
 def too_wide(dialect: Dialect) -> ArgumentError:

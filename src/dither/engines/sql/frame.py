@@ -17,17 +17,18 @@ from dither.query import nodes
 
 @dataclass(frozen=True)
 class Printed:
-    """A SELECT whose columns are c0, c1, ...; `names` and `columns` describe them in order."""
+    """A SELECT whose columns are c0, c1, ...; `names` and `columns` describe them in order. `computed`: not all are plain."""
 
     text: str
     names: tuple[str, ...]
     columns: tuple[Sql, ...]
+    computed: bool = False
 
 
 def with_plain_names(text: str, names: Sequence[str], columns: Sequence[Sql]) -> Printed:
     """Returns the relation with its columns as c0, c1, ..., the way an outer SELECT sees them."""
     plain = (replace(column, text=f"c{i}", atom=True, level=0, constant=None) for i, column in enumerate(columns))
-    return Printed(text, tuple(names), tuple(plain))
+    return Printed(text, tuple(names), tuple(plain), computed=not all(column.atom for column in columns))
 
 
 class Frame:
@@ -72,7 +73,7 @@ class Frame:
 
     def source(self) -> str:
         """Returns the FROM clause: the relation with all helper columns."""
-        text = self._relation.text
+        text = self._relation.text + (self.dialect.fence if self._relation.computed else "")
         for stage in self._stages:
             text = f"SELECT *, {', '.join(stage)} FROM ({text}){self.dialect.fence}"
         return f"({text})"
@@ -82,6 +83,11 @@ def select(frame: Frame, names: Sequence[str], columns: Sequence[Sql], tail: str
     """Prints SELECT columns FROM the frame's relation."""
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
     return with_plain_names(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
+
+
+def is_column(text: str) -> bool:
+    """Whether a printed expression is a column of a relation, or a helper column."""
+    return text[0] in "ch" and text[1:].isdecimal()
 
 
 def summed(stages: Stages, x: Sql) -> Sql:

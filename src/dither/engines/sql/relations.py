@@ -9,6 +9,7 @@ that their unit keeps. The dialect chooses how (`keep_groups`); that depends on 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -26,11 +27,12 @@ from dither.engines.sql.dialect import (
     whole,
     widest,
 )
-from dither.engines.sql.frame import Frame, Printed, exact_total, select, summed, with_plain_names
+from dither.engines.sql.frame import Frame, Printed, exact_total, is_column, select, summed, with_plain_names
 from dither.engines.sql.windows import within_unit
 from dither.query import nodes
 from dither.query.nodes import Aggregate, Column, Expression, PerUnit
-from dither.query.work import UNIT, Work
+from dither.query.sample import limit
+from dither.query.work import UNIT, Distinct, Work
 
 
 def per_unit(node: PerUnit, source: Printed, dialect: Dialect) -> Printed:
@@ -56,17 +58,17 @@ def _aggregate(frame: Frame, aggregate: Aggregate) -> Sql:
 
 
 def _plain(name: str, kind: str | None = None) -> Callable[[Stages, Sql], Sql]:
-    return lambda stages, x: build(f"{stages.dialect.aggregates.get(name, name)}({x.text})", kind or x.kind, x)
+    return lambda stages, x: build(f"{stages.dialect.exact_aggregate(name, x.kind)}({x.text})", kind or x.kind, x)
 
 
 def _sum(stages: Stages, x: Sql) -> Sql:
     number = summed(stages, x)
-    return build(exact_total(stages.dialect, stages.dialect.wide_sum(number.text)), "real", number)
+    return build(exact_total(stages.dialect, stages.dialect.unit_sum(number.text)), "real", number)
 
 
 def _average(stages: Stages, x: Sql) -> Sql:
     number = summed(stages, x)
-    total = exact_total(stages.dialect, stages.dialect.wide_sum(number.text))
+    total = exact_total(stages.dialect, stages.dialect.unit_sum(number.text))
     return build(f"({total} / NULLIF(count({number.text}), 0))", "real", number)
 
 
@@ -93,7 +95,7 @@ def relation(node: nodes.Relation, schema: Schema, dialect: Dialect) -> Printed:
         source = relation(node.source, schema, dialect)
         frame = Frame(source, dialect)
         condition = _condition(frame, node.condition)
-        return select(frame, source.names, source.columns, f" WHERE {condition}")
+        return select(frame, source.names, source.columns, dialect.where(condition))
     if isinstance(node, nodes.Compute):
         frame = Frame(relation(node.source, schema, dialect), dialect)
         columns = [frame.print(column.expression) for column in node.columns]
@@ -134,7 +136,8 @@ def _condition(frame: Frame, condition: nodes.Expression) -> str:
 
 def _scan(node: nodes.Scan, schema: Schema, dialect: Dialect) -> Printed:
     pairs = schema(node.table)
-    columns = [build(dialect.scan(column, kind), kind, nan=kind == "real") for column, kind in pairs]
+    printed = [(dialect.scan(column, kind), dialect.identifier(column), kind) for column, kind in pairs]
+    columns = [Sql(text, kind, atom=text == name, nan=kind == "real") for text, name, kind in printed]
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
     names = [f"{node.alias}.{column}" for column, _ in pairs]
     return with_plain_names(f"SELECT {listed} FROM {dialect.table(node.table)}", names, columns)
@@ -157,7 +160,7 @@ def _sides(left: Printed, right: Printed, equal: Equal, dialect: Dialect) -> tup
 
 def _of(side: str, x: Sql) -> str:
     """Prefixes a column with its side; a constant gets no prefix."""
-    return f"{side}.{x.text}" if x.text[0] in "ch" and x.text[1:].isdecimal() else x.text
+    return f"{side}.{x.text}" if is_column(x.text) else x.text
 
 
 def _and(pairs: list[tuple[str, str]]) -> str:
@@ -209,15 +212,25 @@ class Rows:
         self._work = work
         self.keys = [f"k{i}" for i in range(len(work.keys))]
         self.heads = ["u", *self.keys] if work.by_unit else self.keys
-        self._heads = [f"{self._unit()} AS u"] if work.by_unit else []
+        unit = self._unit() if work.by_unit else None
+        self._heads = [f"{unit.text} AS u"] if unit else []
+        self._sampled = self._sample(unit.kind) if unit else ""
         self._tests: list[str] = []
         self.kinds: list[str] = []  # of the keys
         for place, key in enumerate(work.keys):
             self._heads.append(f"{self._key(key.expression, place)} AS {self.keys[place]}")
         self._further: dict[str, str] = {}
+        kinds = [unit.kind, *self.kinds] if unit else self.kinds
+        self.columns = [Sql(name, kind, atom=True) for name, kind in zip(self.heads, kinds, strict=True)]
 
-    def _unit(self) -> str:
-        return nan_to_null(self._frame, self._frame.print(Column(UNIT))).text
+    def _unit(self) -> Sql:
+        return nan_to_null(self._frame, self._frame.print(Column(UNIT)))
+
+    def _sample(self, kind: str) -> str:
+        """Prints the test that a unit is in the sample; "" if all are looked at."""
+        if self._work.sample is None:
+            return ""
+        return self._frame.dialect.in_sample(Sql("u", kind, atom=True), limit(self._work.sample))
 
     def _key(self, expression: Expression, place: int) -> str:
         key, name = self._frame.print(expression), self.keys[place]
@@ -249,7 +262,7 @@ class Rows:
         if not self._tests:
             return text
         tests = " AND ".join(self._frame.dialect.test_late(test, count) for test in self._tests)
-        return f"SELECT * FROM ({text}{self._frame.dialect.fence}) WHERE {tests}"
+        return f"SELECT * FROM ({text}{self._frame.dialect.fence}){self._frame.dialect.where(tests)}"
 
     @property
     def frame(self) -> Frame:
@@ -263,10 +276,23 @@ class Rows:
         """Returns the name of a column that is true for the counted rows, "" if all rows count."""
         return "" if where is None else self.column(self._frame.print(where))
 
-    def select(self) -> str:
+    def select(self, over: Sequence[str] = ()) -> str:
+        """Prints the SELECT. `over`: the expressions computed from it; a column that they use twice is computed once."""
         listed = [*self._heads, *(f"{text} AS {name}" for text, name in self._further.items())] or ["1 AS one"]
         text = f"SELECT {', '.join(listed)} FROM {self._frame.source()}"
-        return f"SELECT * FROM ({text}) WHERE u IS NOT NULL" if self._work.by_unit else text
+        uses = re.findall(r"\bx[0-9]+\b", " ".join(over)) if self._frame.dialect.fence else []
+        if any(uses.count(name) > 1 for text, name in self._further.items() if not is_column(text)):
+            text += self._frame.dialect.fence
+        if not self._work.by_unit:
+            return text
+        tests = " AND ".join(["u IS NOT NULL", *filter(None, [self._sampled])])
+        text = f"SELECT * FROM ({text}) WHERE {tests}"
+        return self._frame.dialect.gather(text, _most_rows(self._work)) if needs_choice(self._work) else text
+
+
+def _most_rows(work: Work) -> int:
+    """Returns how many rows or values of one unit count in a group at most."""
+    return max((each.max_values if isinstance(each, Distinct) else each.max_rows for each in work.measures), default=1)
 
 
 def group_by(heads: Sequence[str], columns: Sequence[str], source: str) -> str:
@@ -282,8 +308,8 @@ def needs_choice(work: Work) -> bool:
     return work.known is None or math.prod(len(set(values)) for values in work.known) > work.max_groups
 
 
-def bounded_groups(work: Work, keys: Sequence[str], columns: Sequence[str], dialect: Dialect, *, repeated: bool) -> str:
+def bounded_groups(work: Work, rows: Rows, columns: Sequence[str], *, repeated: bool) -> str:
     """Prints CTEs up to r, the rows of b in the groups that their unit keeps. `repeated`: a unit and group may repeat in b."""
     if not needs_choice(work) or work.max_groups is None:
         return "r AS (SELECT * FROM b)"
-    return dialect.keep_groups(work.max_groups, keys, columns, repeated=repeated)
+    return rows.frame.dialect.keep_groups(work.max_groups, rows.columns, columns, repeated=repeated)

@@ -27,13 +27,15 @@ def _replace(stages: Stages, arguments: list[Sql]) -> Sql:
     """Replaces a text. Where it would grow, counts first how often: by what is left without it."""
     text, old, new = stages.atom(arguments[0]), arguments[1], arguments[2]
     replaced = f"replace({text.text}, {old.text}, {new.text})"
-    width, more = len(str(old.constant)), len(str(new.constant)) - len(str(old.constant))
-    if more <= 0:
+    width, grown = len(str(old.constant)), len(str(new.constant)) - len(str(old.constant))
+    more = stages.dialect.integer(grown)  # 64 bits: some engines count letters in 32
+    if grown <= 0:
         return build(replaced, "text", text)
     left = f"length(replace({text.text}, {old.text}, ''))"
     length = f"length({text.text}) + (length({text.text}) - {left}) * {more} <= {MOST_CHARACTERS}"
     if width > 1:
-        length = f"length({text.text}) * {width} + (length({text.text}) - {left}) * {more} <= {MOST_CHARACTERS * width}"
+        times, most = stages.dialect.integer(width), MOST_CHARACTERS * width
+        length = f"length({text.text}) * {times} + (length({text.text}) - {left}) * {more} <= {most}"
     return build(f"(CASE WHEN {length} THEN {replaced} END)", "text", text)
 
 

@@ -63,7 +63,7 @@ def _over(frame: Frame, window: Window, over: str, keys: Sequence[Sql]) -> Sql:
     if name in ("lag", "lead"):
         return _shifted(frame, window, over, keys)
     arguments = [_key(frame, frame.print(argument)) for argument in window.arguments]
-    inner = "*" if name == "count" and not arguments else ", ".join(x.text for x in arguments)
+    inner = "*" if name == "count" and not arguments else ", ".join(map(_argument, arguments))
     return build(f"{name}({inner}){over}", "int", *arguments, *keys)
 
 
@@ -71,23 +71,31 @@ def _shifted(frame: Frame, window: Window, over: str, keys: Sequence[Sql]) -> Sq
     value, offset, default = (frame.print(argument) for argument in window.arguments)
     x, other = (_key(frame, each) for each in unify(frame, [value, default])) if default.kind != "null" else (value, default)
     x = _key(frame, x)
-    inner = f"{x.text}, {offset.text}" + (f", {other.text}" if default.kind != "null" else "")
+    inner = f"{x.text}, {_argument(offset)}" + (f", {other.text}" if default.kind != "null" else "")
     return build(f"{window.function}({inner}){over}", x.kind, x, *keys)
 
 
+def _argument(x: Sql) -> str:
+    """Prints a number of rows or parts as plain digits, because engines want their default integer there."""
+    return str(x.constant) if isinstance(x.constant, int) else x.text
+
+
 def _plain(name: str) -> Callable[[Frame, Sql, str, Sequence[Sql]], Sql]:
-    return lambda frame, x, over, keys: build(f"{frame.dialect.aggregates.get(name, name)}({x.text}){over}", x.kind, x, *keys)
+    def printer(frame: Frame, x: Sql, over: str, keys: Sequence[Sql]) -> Sql:
+        return build(f"{frame.dialect.exact_aggregate(name, x.kind)}({x.text}){over}", x.kind, x, *keys)
+
+    return printer
 
 
 def _sum(frame: Frame, x: Sql, over: str, keys: Sequence[Sql]) -> Sql:
     number = summed(frame, x)
-    total = frame.atom(build(f"{frame.dialect.wide_sum(number.text)}{over}", "int", number, *keys))
+    total = frame.atom(build(f"{frame.dialect.unit_sum(number.text)}{over}", "int", number, *keys))
     return build(exact_total(frame.dialect, total.text), "real", total)
 
 
 def _average(frame: Frame, x: Sql, over: str, keys: Sequence[Sql]) -> Sql:
     number = summed(frame, x)
-    total = frame.atom(build(f"{frame.dialect.wide_sum(number.text)}{over}", "int", number, *keys))
+    total = frame.atom(build(f"{frame.dialect.unit_sum(number.text)}{over}", "int", number, *keys))
     count = frame.atom(build(f"count({number.text}){over}", "int", number, *keys))
     return build(f"({exact_total(frame.dialect, total.text)} / NULLIF({count.text}, 0))", "real", total, count)
 

@@ -22,6 +22,7 @@ from dither.engines.sql.dialect import NARROW, Dialect, Sql, build, fix_zero, na
 from dither.engines.sql.frame import Frame, Printed
 from dither.engines.sql.histograms import read_histograms
 from dither.engines.sql.relations import Rows, Schema, bounded_groups, group_by, needs_choice, relation
+from dither.errors import ArgumentError
 from dither.query.nodes import Aggregate
 from dither.query.work import MOST_PLAIN, SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 
@@ -58,6 +59,8 @@ def summand(frame: Frame, argument: Quantised, *, real: bool) -> Summand:
         clipped = build(dialect.clip_few(atom.text, low, int(_high(argument))), "int", atom)
         number = _from_zero(dialect, dialect.as_double(clipped) if real else clipped, low)
         return Summand(atom, _in_steps(dialect, number, argument))
+    if dialect.counts_arguments and not _counts(x, argument):
+        return Summand(nan_to_null(frame, frame.atom(dialect.as_double(x))), quantise(frame, argument))
     if real and not _counts(x, argument):
         q = _cut(frame, _real(frame, dialect.as_double(x), argument), argument, dialect.double(argument.steps))
     else:
@@ -98,12 +101,7 @@ def _real(frame: Frame, number: Sql, argument: Quantised) -> Sql:
     """Prints q as a double that is a whole number."""
     x, dialect = frame.atom(number), frame.dialect
     low, top, step = nearest(argument.low), nearest(_high(argument)), nearest(argument.step)
-    # NaN is above infinity, so no arm takes it and it becomes NULL.
-    text = dialect.clip(x.text, dialect.double(low), dialect.double(top), f"{x.text} <= {dialect.double(math.inf)}")
-    if low:
-        text = f"({text} - {dialect.double(low)})"
-    if step != 1:
-        text = dialect.divide(text, dialect.double(step))
+    text = dialect.steps_above(x.text, low, top, step)
     return build(dialect.floor(f"{text} + {dialect.number('0.5')}"), "real", x)
 
 
@@ -230,13 +228,15 @@ UNITS = -1  # the position of the number of units
 
 @dataclass(frozen=True)
 class Statement:
-    """A SELECT, and the function that reads its rows. `head`: the WITH before it; `width`: the number of its columns."""
+    """A SELECT, and the function that reads its rows. `head`: the WITH before it; `width`: the number of its columns.
+    `chooses`: it has the keyed hash, so it needs the secret."""
 
     body: str
     read: Callable[[Iterable[Row], Results], None]
     read_table: Callable[[pa.Table, Results], None] | None = None  # the same from Arrow, for results with many rows
     head: str = ""
     width: int = 0
+    chooses: bool = False
 
     @property
     def text(self) -> str:
@@ -248,7 +248,12 @@ class InexactSumError(Exception):
 
 
 def statements(work: Work, schema: Schema, dialect: Dialect, *, wide: bool = False) -> list[Statement]:
-    """Returns the statements to run, in order. `wide`: adds up in integers throughout."""
+    """Returns the statements to run, in order. `wide`: adds up in integers throughout.
+
+    Refuses edges of a graph: an engine that lists them prints its own statements.
+    """
+    if work.edges is not None:
+        raise ArgumentError("this engine cannot list the edges of a graph.", fix="keep the tables of this catalog in files.")
     prove_widths(work, dialect)
     source = relation(work.source, schema, dialect)
     sums = [i for i, measure in enumerate(work.measures) if isinstance(measure, Sums)]
@@ -314,7 +319,7 @@ def sums_of(
         if isinstance(measure, Sums):
             plan.append((place, _moments(rows, aggregates, measure, wide or work.by_unit), measure.max_rows))
     counted = [f"{aggregates.name(_count(rows, each))} AS n{place}" for place, each in enumerate(counts)]
-    first = rows.only_known(group_by(rows.heads, aggregates.listed(), f"({rows.select()})"), rows_counted)
+    first = rows.only_known(group_by(rows.heads, aggregates.listed(), f"({rows.select(aggregates.listed())})"), rows_counted)
     keys, width = dialect.read_keys(rows.kinds), len(work.keys)
     if not work.by_unit:
         read = _read_rows(keys, width, plan, aggregates, rows_counted)
@@ -326,9 +331,10 @@ def sums_of(
     sums = [f"COALESCE(sum({name}), 0)" for name in names]
     last = group_by(rows.keys, ["count(*) AS units", *sums], "r")
     b = dialect.cte("b", bounded, again=needs_choice(work) or bool(counts))
-    head = f"WITH {b}, {bounded_groups(work, rows.keys, names, dialect, repeated=False)}"
+    head = f"WITH {b}, {bounded_groups(work, rows, names, repeated=False)}"
     places_of = {place: [int(name[1:]) for name in found] for place, found in numbers.items()}
-    return Statement(last, _read_units(keys, width, places_of), head=head, width=width + 1 + len(names))
+    read_units = _read_units(keys, width, places_of)
+    return Statement(last, read_units, head=head, width=width + 1 + len(names), chooses=needs_choice(work))
 
 
 def _count(rows: Rows, aggregate: Aggregate) -> str:
@@ -413,14 +419,14 @@ def _bins(work: Work, source: Printed, place: int, measure: Bins, dialect: Diale
     keys, width = dialect.read_keys(rows.kinds), len(work.keys)
     narrow = is_narrow(measure.argument.steps)
     columns = _read_bin_columns(keys, width, place, measure.argument.steps) if narrow else None
-    return Statement(text, _read_bins(keys, width, place), columns)
+    return Statement(text, _read_bins(keys, width, place), columns, chooses=needs_choice(work))
 
 
 def _bounded_bins(work: Work, rows: Rows, most: int, first: str, dialect: Dialect) -> str:
     """Prints the histogram with the weights of units scaled that have more than `most` counted rows in a group."""
     wide = not is_narrow(ROWS * most * SCALE)
     further, weighed = dialect.weigh_bins(rows.heads, rows.keys, most, SCALE, wide=wide)
-    kept = bounded_groups(work, rows.keys, ["bin", "n"], dialect, repeated=True)
+    kept = bounded_groups(work, rows, ["bin", "n"], repeated=True)
     # A unit's weights are at most SCALE for each of its rows, so 2^40 rows weigh at most 2^56.
     last = group_by([*rows.keys, "bin"], [f"CAST(sum(weight) AS {dialect.type('int')})"], f"({weighed})")
     return f"WITH {dialect.cte('b', first)}, {kept}{further} {last}"
@@ -450,16 +456,17 @@ def _read_bin_columns(keys: Keys, width: int, place: int, steps: int) -> Callabl
 def _distinct(work: Work, source: Printed, place: int, measure: Distinct, dialect: Dialect) -> Statement:
     rows = Rows(work, source, dialect)
     x = nan_to_null(rows.frame, rows.frame.print(measure.expression))
-    name = rows.column(fix_zero(rows.frame, x))
+    value = fix_zero(rows.frame, x)
+    name = rows.column(value)
     inner = f"(SELECT {', '.join([*rows.heads, f'{name} AS v'])} FROM ({rows.select()}))"
     read = _read_distinct(dialect.read_keys(rows.kinds), len(work.keys), place)
     if not work.by_unit:
         return Statement(rows.only_known(group_by(rows.keys, ["count(DISTINCT v)", "count(*) AS n"], inner), "n"), read)
     first = rows.only_known(group_by([*rows.heads, "v"], ["count(*) AS n"], inner), "n")
-    further, kept = dialect.keep_values(rows.heads, rows.keys, measure.max_values)
-    bound = bounded_groups(work, rows.keys, ["v"], dialect, repeated=True)
+    further, kept = dialect.keep_values(rows.columns, Sql("v", value.kind, atom=True), measure.max_values)
+    bound = bounded_groups(work, rows, ["v"], repeated=True)
     last = group_by(rows.keys, ["count(DISTINCT v)"], f"({kept})")
-    return Statement(f"WITH {dialect.cte('b', first)}, {bound}{further} {last}", read)
+    return Statement(f"WITH {dialect.cte('b', first)}, {bound}{further} {last}", read, chooses=True)
 
 
 def _read_distinct(keys: Keys, width: int, place: int) -> Callable[[Iterable[Row], Results], None]:

@@ -61,10 +61,10 @@ _DIGITS = "YymdHMS"
 _CENTURY = 69  # %y: 69 to 99 are 19xx
 
 
-def _pieces(format: str) -> list[tuple[str, str]]:
+def pieces(format: str) -> list[tuple[str, str]]:
     """Returns the directives (without %) and the texts between them, one of each pair empty.
 
-    >>> _pieces("%Y-%m")
+    >>> pieces("%Y-%m")
     [('Y', ''), ('', '-'), ('m', '')]
     """
     found = [(directive, text) for directive, text in _PIECES.findall(format)]
@@ -78,12 +78,12 @@ def strftime(value: Day, format: str) -> str:
     'Sun 2 Jan 0033, 00:00, 002'
     """
     at = moment(value)
-    return "".join(text if text else _WRITERS[directive][0](at) for directive, text in _pieces(format))
+    return "".join(text if text else _WRITERS[directive][0](at) for directive, text in pieces(format))
 
 
 def units(format: str) -> set[str]:
     """Returns the calendar units on which the text of a format depends; "" for units below an hour."""
-    return {_WRITERS[directive][1] for directive, text in _pieces(format) if not text and directive in _WRITERS}
+    return {_WRITERS[directive][1] for directive, text in pieces(format) if not text and directive in _WRITERS}
 
 
 @functools.lru_cache(maxsize=512)
@@ -93,10 +93,10 @@ def format_pattern(format: str) -> str:
     >>> format_pattern("%d.%m.%Y"), format_pattern("%Y%m%d")
     ('([0-9]{1,2})\\\\.([0-9]{1,2})\\\\.([0-9]{4})', '([0-9]{4})([0-9]{2})([0-9]{2})')
     """
-    pieces = _pieces(format)
+    parts = pieces(format)
     written = []
-    for place, (directive, text) in enumerate(pieces):
-        beside = [other for other, _ in (*pieces[max(place - 1, 0) : place], *pieces[place + 1 : place + 2]) if other]
+    for place, (directive, text) in enumerate(parts):
+        beside = [other for other, _ in (*parts[max(place - 1, 0) : place], *parts[place + 1 : place + 2]) if other]
         tight = directive in _DIGITS and any(other in _DIGITS for other in beside)
         reader = _READERS.get(directive, "")
         written.append("".join(each if each.isalnum() or not each.isascii() or each == " " else f"\\{each}" for each in text))
@@ -113,7 +113,7 @@ def strptime(text: str, format: str) -> Day | None:
     found = re.fullmatch(format_pattern(format), text)
     if found is None:
         return None
-    parts = dict(zip((directive for directive, _ in _pieces(format) if directive), found.groups(), strict=True))
+    parts = dict(zip((directive for directive, _ in pieces(format) if directive), found.groups(), strict=True))
     numbers = {directive: _number(directive, part) for directive, part in parts.items()}
     short = numbers.get("y", 0)
     year = numbers["Y"] if "Y" in numbers else short + (1900 if short >= _CENTURY else 2000)
@@ -135,7 +135,7 @@ def _number(directive: str, part: str) -> int:
 
 def has_time(format: str) -> bool:
     """Whether a format reads the time of day."""
-    return any(directive in ("H", "M", "S") for directive, text in _pieces(format) if not text)
+    return any(directive in ("H", "M", "S") for directive, text in pieces(format) if not text)
 
 
 # --- facts and refusals -------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def _bad_format(known: Any) -> Callable[[list[Any]], str | None]:
         listed = ", ".join(f"%{each}" for each in (*known, "%"))
         if not isinstance(format, str) or "\0" in format or "%" not in format:
             return "its format must be a constant text such as '%Y-%m'"
-        unknown = [directive for directive, text in _pieces(format) if not text and directive not in known]
+        unknown = [directive for directive, text in pieces(format) if not text and directive not in known]
         return f"%{unknown[0]} is not among {listed}" if unknown else None
 
     return refuse
@@ -164,7 +164,7 @@ def _bad_reading(constants: list[Any]) -> str | None:
     reason = _bad_format(_READERS)(constants)
     if reason is not None:
         return reason
-    directives = [directive for directive, text in _pieces(constants[1]) if not text]
+    directives = [directive for directive, text in pieces(constants[1]) if not text]
     months = [each for each in directives if each in "mbB"]
     if len(set(directives)) < len(directives) or len(months) > 1 or {"Y", "y"} <= set(directives):
         return "its format says a part twice"

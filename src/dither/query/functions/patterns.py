@@ -310,7 +310,8 @@ class Automaton:
         return goal
 
 
-def _read(pattern: str) -> Node:
+def parsed(pattern: str) -> Node:
+    """Returns the tree of a pattern. Refuses other patterns."""
     reader = _Reader(pattern)
     tree = reader.choice()
     if reader.peek():
@@ -321,7 +322,7 @@ def _read(pattern: str) -> Node:
 @functools.lru_cache(maxsize=512)
 def compiled(pattern: str) -> tuple[Automaton, int]:
     """Returns the automaton of a pattern and its first state; state 0 is the goal. Refuses other patterns."""
-    tree = _read(pattern)
+    tree = parsed(pattern)
     automaton = Automaton([], [])
     return automaton, automaton.build(tree, automaton.add())
 
@@ -339,15 +340,15 @@ def matches(text: str, pattern: str) -> bool:
         edges |= {Edge(True)} if at == len(text) else set()
         edges |= {Edge(False, True)} if at == 0 or text[at - 1] == "\n" else set()
         edges |= {Edge(True, True)} if at == len(text) or text[at] == "\n" else set()
-        states = _closure(automaton, {*states, first}, edges)
+        states = closure(automaton, {*states, first}, edges)
         if 0 in states:
             return True
         if at < len(text):
-            states = set(_next(automaton, states, ord(text[at])))
+            states = set(following(automaton, states, ord(text[at])))
     return False
 
 
-def _closure(automaton: Automaton, states: set[int], edges: set[Edge]) -> set[int]:
+def closure(automaton: Automaton, states: set[int], edges: set[Edge]) -> set[int]:
     """Returns the states that are reached without a letter, over the edges that this place is."""
     found, todo = set(states), list(states)
     while todo:
@@ -358,7 +359,8 @@ def _closure(automaton: Automaton, states: set[int], edges: set[Edge]) -> set[in
     return found
 
 
-def _next(automaton: Automaton, states: set[int], point: int) -> Iterator[int]:
+def following(automaton: Automaton, states: set[int], point: int) -> Iterator[int]:
+    """Yields the states after a letter."""
     for state in states:
         step = automaton.steps[state]
         if step is not None and step[0].has(point):
@@ -397,7 +399,7 @@ def without_flags(pattern: str) -> str:
     >>> without_flags("a+b"), without_flags("(?i)s$")
     ('a+b', '[\\\\x{73}\\\\x{53}\\\\x{17f}]$')
     """
-    return pattern if "(?" not in pattern.replace("(?:", "") else _spelled(_read(pattern))
+    return pattern if "(?" not in pattern.replace("(?:", "") else _spelled(parsed(pattern))
 
 
 def _spelled(node: Node) -> str:

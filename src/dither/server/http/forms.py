@@ -34,10 +34,11 @@ class QuoteForm(Form, frozen=True):
     max_groups: int | str | None = None
     left_out: bool | None = None
     weights: list[Number] | None = None
+    sample: Number | None = None
 
     def asked(self) -> Asked:
         names = (*("epsilon", "delta", "margin", "of", "confidence", "assume_rows"), *("max_rows", "max_groups", "left_out"))
-        terms = {name: getattr(self, name) for name in (*names, "weights")}
+        terms = {name: getattr(self, name) for name in (*names, "weights", "sample")}
         question = self.question if isinstance(self.question, str) else tuple(self.question)
         return Asked(question, terms | {"params": _params(self.params)})
 

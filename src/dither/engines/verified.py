@@ -1,8 +1,8 @@
 """Remembers which checks held for which files, so that unchanged files are not read again on opening.
 
 The user's cache folder has one empty file per check. Its name is a digest of the statement (which includes the view's text), of
-each file's path, device, inode, size and times, and of the versions of dither and DuckDB. So another file, another version of
-it or another declaration has another name. No value of the data is in it.
+each file's path, device, inode, size and times, and of the versions of dither and of the engine. So another file, another
+version of it or another declaration has another name. No value of the data is in it.
 
 If the cache folder cannot be used, the files are read again.
 """
@@ -15,12 +15,10 @@ import json
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-
-import duckdb
 
 MOST = 1000  # statements; the oldest are removed first
 _SETTLED = 2.0  # seconds: a file changed more recently may change again without a new modification time
@@ -28,17 +26,20 @@ Stats = tuple[tuple[str, int, int, int, int, int], ...]
 
 
 class Verified:
-    """The checks that held. `folder`: by default `dither/verified` in the user's cache folder; tests pass another."""
+    """The checks that held in an engine, named with its version. `stats` distinguishes versions of files, by default of files
+    on this machine. `folder`: by default `dither/verified` in the user's cache folder; tests pass another."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, engine: str, folder: Path | None = None, stats: Callable[[Sequence[str]], Stats] | None = None) -> None:
+        self._engine = engine
         self._folder = _private(folder or _default())
+        self._stats = stats or file_stats
 
     def holds(self, statement: str, files: Sequence[str]) -> bool:
         """Whether the statement held for these files as they are now."""
-        stats = _stats(files)
+        stats = self._stats(files) if self._folder is not None else ()
         if self._folder is None or not stats:
             return False
-        entry = self._folder / _digest(statement, stats)
+        entry = self._folder / _digest(self._engine, statement, stats)
         with suppress(OSError):
             os.utime(entry, follow_symlinks=False)  # used now, so among the last to be removed
             return True
@@ -46,10 +47,10 @@ class Verified:
 
     def remember(self, statement: str, files: Sequence[str], before: Stats) -> None:
         """Remembers that the statement holds, if the files did not change since `before`."""
-        if self._folder is None or not before or before != _stats(files) or _recent(before):
+        if self._folder is None or not before or before != self._stats(files) or _recent(before):
             return
         with suppress(OSError):
-            (self._folder / _digest(statement, before)).touch(mode=0o600)
+            (self._folder / _digest(self._engine, statement, before)).touch(mode=0o600)
             self._forget()
 
     def _forget(self) -> None:
@@ -65,10 +66,6 @@ class Verified:
 
 def file_stats(files: Sequence[str]) -> Stats:
     """Returns what distinguishes versions of the files; empty if there are none or one cannot be read."""
-    return _stats(files)
-
-
-def _stats(files: Sequence[str]) -> Stats:
     stats = []
     try:
         for file in files:
@@ -86,8 +83,8 @@ def _recent(stats: Stats) -> bool:
     return time.time() - latest / 1e9 < _SETTLED
 
 
-def _digest(statement: str, stats: Stats) -> str:
-    parts = ["1", _version(), duckdb.__version__, statement, stats]
+def _digest(engine: str, statement: str, stats: Stats) -> str:
+    parts = ["1", _version(), engine, statement, stats]
     return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
 
 
