@@ -256,6 +256,7 @@ def test_many_rare_steps_cost_little_more_than_one_at_a_share_of_delta(
 def test_without_the_cuts_that_would_be_several_times_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
     part = parts.SubsampledGaussian("1e-6", 1)
     monkeypatch.setattr(sampled, "_DOUBT", math.inf)
+    monkeypatch.setattr(sampled, "_CERTAIN", math.inf)
     assert float(Curve.of(part, 100).epsilon("1e-30")) > 2 * 0.0530910373
 
 
