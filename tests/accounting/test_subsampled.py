@@ -232,8 +232,8 @@ def test_rare_discrete_steps_are_within_a_millionth_of_their_outputs(q: str, n: 
     assert not holds(price * (1 + 1e-5), exact, delta)
 
 
-# n, q, sigma, delta and the price. For 100 steps delta there was within about 3e-5 of that of convolutions of positive numbers on
-# a grid, extrapolated to no width, without transforms. Those of 10,000 steps are our own figures, kept so that a change shows.
+# n, q, sigma, delta and the price. For 100 steps delta there was within about 3e-5 of that of convolutions of positive numbers
+# on a grid, extrapolated to no width. Those of 10,000 steps are our own figures, kept so that a change shows.
 RARE = [
     (100, "1e-6", "1", "1e-30", 0.0530910373),
     (100, "1e-8", "1", "1e-30", 0.000349627818),
