@@ -15,6 +15,7 @@ import datetime
 import operator
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -26,7 +27,7 @@ from dither.answers import Answers, Quotes
 from dither.catalog.spelling import raised_in_python
 from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
-from dither.engines.base import Engine, Progress, prepare, snapshot
+from dither.engines.base import Engine, Progress, Snapshots, prepare
 from dither.engines.registry import open_sources
 from dither.errors import ArgumentError, BudgetError, CatalogError, DitherWarning, Fix, LedgerError, Name, QueryError
 from dither.exact import entropy
@@ -197,6 +198,7 @@ class Curator:
             analyst=analyst,
             diagnosis=diagnosis,
             mark=mark,
+            snapshot=engine.snapshot if isinstance(engine, Snapshots) else nullcontext,
         )
         self._closing = closing
         self._plans: dict[tuple[str, Terms] | None, tuple[tuple[object, ...], Batch | Auto]] = {}
@@ -406,11 +408,7 @@ class Curator:
     ) -> Shown:
         steps = self.steps
         request = self.session.request(program, question, analyst, fresh, stream)
-
-        def compute() -> Sequence[Noisy]:
-            with snapshot(self.engine):
-                return steps.release(program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
-
+        compute = partial(steps.release, program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
         return self.session.charged(
             program, request, compute, show, commit
         )  # ledger: paid before `compute`, stored before `show`

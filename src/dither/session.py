@@ -12,7 +12,7 @@ import threading
 import traceback
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -123,7 +123,8 @@ class Session:
     """An open catalog and its ledger.
 
     `files` and `current` return whether the sources and the catalog file are unchanged, if they can change; `before` is the
-    catalog that was in force on opening. `mark` marks the data that a new answer is about (ledger/marks.py).
+    catalog that was in force on opening. `mark` marks the data that a new answer is about (ledger/marks.py). `snapshot` shows
+    the data of one moment to all parts of a question.
     """
 
     def __init__(
@@ -138,6 +139,7 @@ class Session:
         diagnosis: Diagnosis | None = None,
         close_guard: CloseGuard | None = None,
         mark: Callable[[], None] | None = None,
+        snapshot: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.ledger = ledger
         self.declaration = declaration
@@ -149,6 +151,7 @@ class Session:
         self.files = files
         self.current = current
         self._mark = mark
+        self._snapshot = snapshot
         self._declared = False
         self._earlier = ledger.earlier(declaration)
         self._unsettled: list[tuple[Reservation, str]] = []  # stopped questions that could not be settled yet, and why
@@ -298,7 +301,8 @@ class Session:
             self._mark()
         self.check_unchanged()  # again, because reserving takes time
         attempt.touch()
-        noisy = compute()
+        with self._snapshot():
+            noisy = compute()
         payload = program.write(noisy)
         receipt = self.ledger.commit(attempt, payload) if commit is None else commit(attempt, payload)
         admitted = attempt.admitted

@@ -24,6 +24,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Protocol
+from urllib.parse import parse_qs, urlsplit
 
 from dither.catalog.check import UNSUPPORTED, ReadSchema, Schema, is_csv
 from dither.catalog.reading import Read, read_source
@@ -386,6 +387,7 @@ def _names(sources: Sequence[str]) -> list[str]:
     names: list[str] = []
     for source in sources:
         file, _, table = str(source).partition("#")
+        table = next(iter(parse_qs(urlsplit(file).query).get("table", [])), "") if "://" in file else table
         stem = re.split(r"[\\/]", file.rstrip("/\\"))[-1].split(".")[0]
         word = re.sub(r"[^A-Za-z0-9_]+", "_", table.split(".")[-1] or stem).strip("_") or "data"
         word = word if not word[0].isdigit() else f"t_{word}"

@@ -117,11 +117,6 @@ class Snapshots(Protocol):
         ...
 
 
-def snapshot(engine: Engine) -> AbstractContextManager[None]:
-    """Shows the data of one moment to all Works of a question. Elsewhere the data does not change while it is open."""
-    return engine.snapshot() if isinstance(engine, Snapshots) else nullcontext()
-
-
 def prepare(engine: Engine, works: Sequence[Work]) -> None:
     """Refuses Works that would fail on any rows, before anything is charged."""
     for work in works:

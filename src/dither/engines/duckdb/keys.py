@@ -9,39 +9,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from duckdb import DuckDBPyConnection
-
 from dither.catalog.reading import Read
 from dither.catalog.values import Budget, Catalog, ColumnFacts, Table
 from dither.engines.duckdb.dialect import identifier
 from dither.engines.duckdb.sources import open_catalog
-
-_NEARLY = 0.95  # the share of values that must be in the referenced column: some rows point to nothing
-End = tuple[str, str]
-
-
-class StoredKeys:
-    """The key columns of open tables. Each comparison is computed once."""
-
-    def __init__(self, connection: DuckDBPyConnection) -> None:
-        self._connection = connection
-        self._unique: dict[End, bool] = {}
-
-    def unique(self, end: End) -> bool:
-        """Whether the column has values, and none of them twice."""
-        if end not in self._unique:
-            table, column = map(identifier, end)
-            counts = f"SELECT count(*), count({column}), count(DISTINCT {column}) FROM {table}"
-            ((rows, filled, different),) = self._connection.execute(counts).fetchall()
-            self._unique[end] = filled == different and (filled > 0 or not rows)
-        return self._unique[end]
-
-    def held(self, child: End, parent: End) -> bool:
-        """Whether nearly all values of the child's column are in the parent's."""
-        (table, column), (other, target) = map(identifier, child), map(identifier, parent)
-        found = f"count(*) FILTER ({column} IN (SELECT {target} FROM {other}))"
-        ((filled, held),) = self._connection.execute(f"SELECT count({column}), {found} FROM {table}").fetchall()
-        return bool(held >= _NEARLY * filled)
+from dither.engines.sql.facts import StoredKeys
 
 
 @contextmanager
@@ -53,6 +25,6 @@ def stored_keys(places: Mapping[str, tuple[Any, Read, Mapping[str, str]]]) -> It
     }
     opened = open_catalog(Catalog(tables, Budget(1)))
     try:
-        yield StoredKeys(opened.connection)
+        yield StoredKeys(lambda text: opened.connection.execute(text).fetchall(), identifier, identifier)
     finally:
         opened.close()

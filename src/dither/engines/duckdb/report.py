@@ -7,26 +7,23 @@ formats on them. Nothing is kept: catalog/report.py prints it, and no other comm
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from duckdb import DuckDBPyConnection
 from duckdb import Error as DuckDBError
 
-from dither.catalog.declare import date_of
 from dither.catalog.report import ColumnReport, People, TableReport
 from dither.catalog.values import Catalog, ColumnFacts
 from dither.engines.base import Progress
-from dither.engines.duckdb.dialect import identifier, literal
+from dither.engines.duckdb.dialect import DIALECT, identifier, literal
 from dither.engines.duckdb.files import SqlSource
 from dither.engines.duckdb.guesses import DAYS, TIMES
 from dither.engines.duckdb.sources import Sources, open_catalog
 from dither.engines.duckdb.views import stored_and_read
 from dither.engines.opening import identifying
+from dither.engines.sql.facts import listed, outside, owned, unique_columns
 from dither.errors import CatalogError
-from dither.query.resolve.shapes import next_hop
 
 _WORTH = 0.01  # the share of unread cells from which formats are tried
 
@@ -63,15 +60,8 @@ def _table(connection: DuckDBPyConnection, catalog: Catalog, name: str, source: 
         reports.append(_with_remedy(connection, report, stored, source, facts))
     unit = table.unit.column if table.unit else None
     nobody = next((each.missing + each.unread + each.long for each in reports if each.column == unit), 0)
-    unique = {column: columns[column][1] for column in _unique(catalog, name)}
+    unique = {column: columns[column][1] for column in unique_columns(catalog, name)}
     return TableReport(name, rows, tuple(reports), unit, nobody, _repeated(connection, unique, source))
-
-
-def _unique(catalog: Catalog, name: str) -> list[str]:
-    """Returns the columns of a table that must be unique: its key, and those that other tables refer to."""
-    own = catalog.tables[name].key
-    edges = (table.unit.references for table in catalog.tables.values() if table.unit and table.unit.references)
-    return list(dict.fromkeys([*([own] if own else []), *(column for parent, column in edges if parent == name)]))
 
 
 def _counts(stored: str, read: str, short: str, type: str, facts: ColumnFacts) -> list[str]:
@@ -83,32 +73,14 @@ def _counts(stored: str, read: str, short: str, type: str, facts: ColumnFacts) -
         missing = f"({missing} OR isnan({stored}))" if type in ("FLOAT", "DOUBLE") else missing
         null = f"({null} OR isnan({read}))"
     unread, fits = f"(NOT {missing} AND {null})", f"(NOT {null} AND NOT {missing})"
-    unlisted = f"({fits} AND NOT {_listed(read, facts)})"
+    unlisted = f"({fits} AND NOT {listed(read, facts, DIALECT)})"
     return [
         *(f"count(*) FILTER ({each})" for each in (missing, unread, unlisted)),
-        f"count(*) FILTER ({fits} AND {_outside(read, facts)})",
+        f"count(*) FILTER ({fits} AND {outside(read, facts, DIALECT)})",
         f"count(*) FILTER (NOT coalesce({short}, TRUE))",
         f"min(CAST({stored} AS VARCHAR)) FILTER ({unread})",
         f"mode(CAST({stored} AS VARCHAR)) FILTER ({unlisted})",
     ]
-
-
-def _listed(read: str, facts: ColumnFacts) -> str:
-    if facts.values is None:
-        return "TRUE"
-    return f"{read} IN ({', '.join(literal(value).text for value in facts.values if value is not None)})"
-
-
-def _outside(read: str, facts: ColumnFacts) -> str:
-    if facts.low is None or facts.high is None or facts.values is not None:
-        return "FALSE"
-    if facts.kind in ("date", "timestamp"):
-        day = datetime.timedelta(days=1)
-        low, high = date_of(facts.low), date_of(facts.high)
-        last = literal(high + day).text if high < datetime.date.max else "NULL"
-        return f"coalesce({read} < {literal(low).text} OR {read} >= {last}, FALSE)"
-    ends = [f"CAST('{float(end)!r}' AS DOUBLE)" for end in (facts.low, facts.high)]
-    return f"({read} < {ends[0]} OR {read} > {ends[1]})"
 
 
 def _repeated(connection: DuckDBPyConnection, keys: dict[str, str], source: SqlSource) -> tuple[tuple[str, int], ...]:
@@ -133,8 +105,8 @@ def _with_remedy(
         return report
     filled = f"SELECT {stored} AS c FROM {source.sql} WHERE trim({stored}) <> ''"
     if report.unlisted > report.unread:
-        inside = _share(connection, filled, [_listed("trim(c)", facts)])
-        outside = _share(connection, filled, [_listed("c", facts)])
+        inside = _share(connection, filled, [listed("trim(c)", facts, DIALECT)])
+        outside = _share(connection, filled, [listed("c", facts, DIALECT)])
         return replace(report, blanks=inside[0] > max(outside[0], 0.5))
     if facts.kind in ("date", "timestamp"):
         tried = [day + time for day in DAYS for time in (TIMES if facts.kind == "timestamp" else TIMES[:1])]
@@ -163,13 +135,15 @@ def _with_people(opened: Sources, report: TableReport) -> TableReport:
     table = opened.catalog.tables[report.table]
     if table.unit is None:
         return report
-    rows, unit = _owned(opened.catalog, report.table)
+    rows, unit = owned(opened.catalog, report.table, identifier, identifier)
     most, groups = table.max_rows or 1, table.max_groups
-    listed = [name for name, facts in table.columns.items() if facts.values is not None and groups is not None]
-    columns = [(f"t.{identifier(name)}", table.columns[name]) for name in listed]
-    distinct = "".join(f", count(DISTINCT {x}) FILTER ({_listed(x, facts)}) AS g{i}" for i, (x, facts) in enumerate(columns))
+    named = [name for name, facts in table.columns.items() if facts.values is not None and groups is not None]
+    columns = [(f"t.{identifier(name)}", table.columns[name]) for name in named]
+    distinct = "".join(
+        f", count(DISTINCT {x}) FILTER ({listed(x, facts, DIALECT)}) AS g{i}" for i, (x, facts) in enumerate(columns)
+    )
     each = f"SELECT {unit} AS u, count(*) AS n{distinct} FROM {rows} GROUP BY u"
-    above = "".join(f", count(*) FILTER (g{place} > {groups})" for place in range(len(listed)))
+    above = "".join(f", count(*) FILTER (g{place} > {groups})" for place in range(len(named)))
     heavy = f"coalesce(max(n), 0), count(*) FILTER (n > {most}), coalesce(sum(greatest(n - {most}, 0)), 0)"
     nobody = "(SELECT coalesce(sum(n), 0) FROM e WHERE u IS NULL)"
     counts = f"""WITH e AS MATERIALIZED ({each})
@@ -178,17 +152,5 @@ def _with_people(opened: Sources, report: TableReport) -> TableReport:
         ((lost, people, usual, heaviest, over, beyond, *more),) = opened.connection.execute(counts).fetchall()
     except DuckDBError:  # such as too little memory: the rest of the report stands
         return report
-    found = People(people, usual, heaviest, table.max_rows, over, int(beyond), groups, tuple(zip(listed, more, strict=True)))
+    found = People(people, usual, heaviest, table.max_rows, over, int(beyond), groups, tuple(zip(named, more, strict=True)))
     return replace(report, without_unit=max(report.without_unit, int(lost)), people=found)
-
-
-def _owned(catalog: Catalog, name: str) -> tuple[str, str]:
-    """Prints the rows of a table with their owners, and the owner's column: NULL for rows that lead to nobody."""
-    unit, rows, alias, hop = catalog.tables[name].unit, f"{identifier(name)} AS t", "t", next_hop(name, catalog)
-    column: Any = unit.column if unit else ""
-    while hop is not None:
-        parent, target = hop
-        above, owner = f"{alias}a", catalog.tables[parent].unit
-        rows += f" LEFT JOIN {identifier(parent)} AS {above} ON {alias}.{identifier(column)} = {above}.{identifier(target)}"
-        alias, column, hop = above, owner.column if owner else target, next_hop(parent, catalog)
-    return rows, f"{alias}.{identifier(column)}"

@@ -14,11 +14,11 @@ from urllib.parse import unquote
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from dither.errors import CatalogError
+from dither.errors import CatalogError, Fix, Shell
 
 PREFIXES = ("postgresql://", "postgres://")
 _SECRETS = ("password", "sslpassword", "scram_client_key", "oauth_client_secret")
-_FIX = "write postgresql://user@host/database?table=schema.table."
+_FIX = Fix("write {it}.", it=Shell("postgresql://user@host/database?table=schema.table"))
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 # Notices a vanished machine within two minutes instead of hours. Parameters of the address override these.
 _PATIENCE = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}

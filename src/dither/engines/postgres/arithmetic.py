@@ -22,6 +22,7 @@ from collections.abc import Callable
 from functools import partial
 
 from dither.engines.sql.dialect import Printer, Sql, Stages, build, nan_to_null, nearest
+from dither.query.functions.rounding import LARGEST
 
 INF = math.inf
 SAFE = 900  # spans up to here: neither a result nor a scaled part of it leaves the doubles
@@ -46,7 +47,7 @@ def span_of(number: float) -> int | None:
     """Returns the span of one double.
 
     >>> span_of(0.1), span_of(1024.0), span_of(0.0)
-    (4, 11, 0)
+    (4, 12, 0)
     """
     if number == 0 or not math.isfinite(number):
         return 0
@@ -358,7 +359,16 @@ def _power(stages: Stages, arguments: list[Sql]) -> Sql:
     return build(f"(CASE WHEN {undefined} THEN NULL WHEN {simple} THEN {plain} ELSE {risky} END)", "real", x, y, nan=True)
 
 
+def _negative(stages: Stages, arguments: list[Sql]) -> Sql:
+    """Prints -x; the one whole number whose negative is no 64-bit number becomes NULL."""
+    x = stages.atom(arguments[0])
+    if x.kind != "int":
+        return build(f"(-{x.text})", "real", x, nan=x.nan)
+    return build(f"(CASE WHEN {x.text} >= {-LARGEST} THEN -({x.text}::bigint) END)", "int", x)
+
+
 ARITHMETIC: dict[str, Printer] = {
+    "neg": _negative,
     "add": _infix("+"),
     "sub": _infix("-"),
     "mul": _infix("*"),

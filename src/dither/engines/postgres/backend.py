@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+from dither.catalog.draft import Keys
 from dither.catalog.reading import DEFAULT, Read
+from dither.catalog.report import TableReport
 from dither.catalog.values import Catalog
-from dither.engines.base import Backend, Opened, Progress
+from dither.engines.base import Backend, Opened, Places, Progress
 from dither.errors import CatalogError, Fix, Shell
 
 _PREFIXES = ("postgresql://", "postgres://")
@@ -37,6 +40,18 @@ class PostgresBackend(Backend):
         from dither.engines.postgres import sources
 
         return sources.open_catalog(catalog, progress)
+
+    def keys(self, places: Places) -> AbstractContextManager[Keys | None]:
+        _require_driver()
+        from dither.engines.postgres import report
+
+        return report.stored_keys(places)
+
+    def report(self, catalog: Catalog, progress: Progress | None = None) -> tuple[tuple[TableReport, ...], CatalogError | None]:
+        _require_driver()
+        from dither.engines.postgres import report
+
+        return report.report_data(catalog, progress)
 
 
 def _require_driver() -> None:

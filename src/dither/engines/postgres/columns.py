@@ -20,10 +20,12 @@ left out; it is never cut, which could make one person of two.
 from __future__ import annotations
 
 import math
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from dither.catalog.check import UNSUPPORTED
 from dither.catalog.values import ColumnFacts
+from dither.engines.opening import NOTHING
 from dither.engines.postgres.arithmetic import double
 from dither.engines.postgres.texts import read_date
 from dither.query.functions.casts import DATE_TEXT, REAL_TEXT, WHOLE_TEXT
@@ -69,7 +71,7 @@ class Stored:
         """The most characters that a value has; None if that is not known."""
         if self.type == "uuid":
             return 36
-        if self.type == "name":
+        if self.type in ("name", "char"):
             return 63
         bound = self.fixed and self.type in ("varchar", "bpchar") and self.modifier > 4
         return self.modifier - 4 if bound else None
@@ -77,11 +79,33 @@ class Stored:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a column is read. `dear`: too much to compute at every use. `keep`: the test of rows that are not left out."""
+    """How a column is read. `dear`: too much to compute at every use. `keep`: the test of rows that are not left out.
+
+    `bare`: the column without its test for long texts, for questions that leave out all texts but short ones themselves.
+    """
 
     text: str
     dear: bool = False
     keep: str = ""
+    bare: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """A table as questions see it: its declared columns in their kinds. `source`: its rows, for FROM."""
+
+    source: str
+    columns: Mapping[str, Reading]
+    fenced: bool = False
+
+    def sql(self, bare: Container[str] = ()) -> str:
+        """Prints the subselect. `bare`: columns whose long texts the question leaves out itself."""
+        read = {name: each.bare if name in bare and each.bare else each.text for name, each in self.columns.items()}
+        listed = ", ".join(f"{text} AS {quoted(name)}" for name, text in read.items()) or f"NULL::bigint AS {quoted(NOTHING)}"
+        kept = [each.keep for each in self.columns.values() if each.keep]
+        where = f" WHERE {' AND '.join(kept)}" if kept else ""
+        fence = " OFFSET 0" if self.fenced or any(each.dear for each in self.columns.values()) else ""
+        return f"(SELECT {listed} FROM {self.source}{where}{fence})"
 
 
 def quoted(name: str) -> str:
@@ -98,7 +122,7 @@ def read_column(stored: Stored, facts: ColumnFacts, *, exact: bool) -> Reading:
     if stored.kind == "bool":
         return Reading(f"{column}::int::bigint" if kind == "int" else f"{column}::boolean")
     if stored.kind == "int":
-        return Reading(f"{column}::float8" if kind == "real" else f"{column}::bigint")
+        return Reading(f"{column}::float8" if kind == "real" else f"{column}::{stored.type}")
     if kind == "int":
         return Reading(_whole(column, stored.type, exact), dear=True)
     return Reading(f"{column}::float8") if stored.type != "numeric" else _real(column, stored)
@@ -139,6 +163,8 @@ def _read_date(column: str, type: str, kind: str) -> Reading:
 
 def _read_text(column: str, stored: Stored, facts: ColumnFacts, kind: str, exact: bool) -> Reading:
     text = f'({column}::text COLLATE "C")'
+    if stored.type == "char":  # one byte; before PostgreSQL 16 not always a letter
+        text = f"(CASE WHEN {column}::int BETWEEN 1 AND 127 THEN {text} END)"
     if kind == "text":
         most = stored.most_characters
         if most is not None and most <= facts.longest:
@@ -146,8 +172,13 @@ def _read_text(column: str, stored: Stored, facts: ColumnFacts, kind: str, exact
         short = _short(f"{column}::text", facts.longest)
         if exact:
             return Reading(text, keep=f"({column} IS NULL OR {short})")
-        return Reading(f"(CASE WHEN {short} THEN {text} END)")
+        return Reading(f"(CASE WHEN {short} THEN {text} END)", bare=text)
     return Reading(f"(CASE WHEN octet_length({text}) <= 64 THEN {_parsed(text, kind, exact)} END)", dear=True)
+
+
+def short_text(stored: Stored, facts: ColumnFacts) -> str:
+    """Prints the test that a stored text is not too long."""
+    return _short(f"{quoted(stored.name)}::text", facts.longest) if facts.kind == stored.kind == "text" else "TRUE"
 
 
 def _short(text: str, most: int) -> str:

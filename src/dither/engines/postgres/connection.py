@@ -53,10 +53,15 @@ class Connection:
     def _connected(self) -> psycopg.Connection[Row]:
         options: dict[str, Any] = {"autocommit": True, "cursor_factory": psycopg.RawCursor, "prepare_threshold": None}
         link = psycopg.connect(**self._address.options, **options)
+        what, fix = "", ""
         if link.info.server_version < OLDEST:
+            what, fix = f"The server {self._address.name} is older than PostgreSQL {OLDEST // 10000}.", "use a newer server."
+        elif link.info.parameter_status("server_encoding") != "UTF8":
+            what = f"The database {self._address.name} does not store its texts in UTF-8."
+            fix = "copy the tables to a database whose encoding is UTF8."
+        if what:
             link.close()
-            what = f"The server {self._address.name} is older than PostgreSQL {OLDEST // 10000}."
-            raise CatalogError([(None, what, "use a newer server.")])
+            raise CatalogError([(None, what, fix)])
         return link
 
     @property

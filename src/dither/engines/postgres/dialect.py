@@ -18,15 +18,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from dither.engines.postgres.arithmetic import ARITHMETIC, double, least_step, round_away, span_of
+from dither.engines.postgres.columns import View
+from dither.engines.postgres.known import known_only
 from dither.engines.postgres.texts import TEMPLATES, TEXTS, read_date
 from dither.engines.sql.dialect import NARROW, Dialect, Printer, Sql, nearest
 from dither.errors import QueryError
+from dither.query.work import Work
 
 _ROWS = 1 << 40  # every width is proved for so many rows
+_MOST_PLACES = (1 << 31) - 1  # of rows in a window
 
 
 class PostgresDialect(Dialect):
-    """The SQL of PostgreSQL. `tables`: the subselect that reads each table of the catalog."""
+    """The SQL of PostgreSQL. `views`: how each table of the catalog is read. `constants`: tables as constants, for FROM.
+
+    `bare`: columns, by table, that a Work uses only as keys with known values.
+    """
 
     name = "PostgreSQL"
     types: Mapping[str, str] = {
@@ -47,11 +54,24 @@ class PostgresDialect(Dialect):
     few_values = (1 << 31) - 1
     fence = " OFFSET 0"
 
-    def __init__(self, tables: Mapping[str, str]) -> None:
-        self._tables = tables
+    def __init__(
+        self,
+        views: Mapping[str, View],
+        constants: Mapping[str, str] | None = None,
+        bare: Mapping[str, frozenset[str]] | None = None,
+    ) -> None:
+        self._views, self._constants, self._bare = views, constants or {}, bare or {}
+
+    def for_work(self, work: Work) -> PostgresDialect:
+        """Returns the dialect for one Work: columns that it uses only as keys with known values need no test for long texts."""
+        return type(self)(self._views, self._constants, known_only(work))
 
     def table(self, name: str) -> str:
-        return self._tables.get(name, self.identifier(name))
+        return f"{self.rows(name)} AS t" if name in self._views or name in self._constants else self.identifier(name)
+
+    def rows(self, name: str) -> str:
+        """Prints the rows of a table of the catalog, a subselect without a name."""
+        return self._views[name].sql(self._bare.get(name, ())) if name in self._views else self._constants[name]
 
     def scan(self, column: str, kind: str) -> str:
         return self.identifier(column)
@@ -122,9 +142,13 @@ class PostgresDialect(Dialect):
     def wide_sum(self, value: str, where: str = "") -> str:
         return self.aggregate("sum", value, where)
 
+    def unit_sum(self, value: str) -> str:
+        """Stored numbers may be ints, of which 2^40 could overflow a bigint."""
+        return f"sum(({value})::bigint)"
+
     def clip(self, x: str, low: str, high: str, above: str) -> str:
         inside = f"(CASE WHEN {x} >= {low} THEN {x} ELSE {low} END)"
-        return f"(CASE WHEN {x} <= {high} THEN {inside} WHEN {above} THEN {high} END)"
+        return f"(CASE WHEN {x} <= {high} THEN {inside} WHEN {above} THEN {high} END)::bigint"
 
     def steps_above(self, x: str, low: float, high: float, step: float) -> str:
         """Distances that would vanish in the division are 0 first, because PostgreSQL raises."""
@@ -136,7 +160,8 @@ class PostgresDialect(Dialect):
 
     def clip_few(self, x: str, low: int, high: int) -> str:
         """LEAST and GREATEST skip NULL, so NULL becomes the lower bound and q is 0."""
-        return f"least(greatest({x}, {low}), {high})"
+        clipped = f"least(greatest({x}, {low}), {high})"
+        return clipped if (high - low) * _ROWS < NARROW else f"({clipped})::bigint"
 
     # --- texts --------------------------------------------------------------------------------------------------
 
@@ -146,12 +171,30 @@ class PostgresDialect(Dialect):
     def read(self, x: str, kind: str) -> str:
         return read_date(x) if kind == "date" else f"({x})::{self.type(kind)}"
 
+    def named(self, subselect: str) -> str:
+        return f"{subselect} AS q"  # PostgreSQL 15 wants one
+
     # --- the choice ---------------------------------------------------------------------------------------------
 
     def keyed_hash(self, purpose: str, columns: Sequence[Sql]) -> str:
         """Prints the hash of sql/choice.py. $1 is the key of the secret."""
         text = " || ".join(["$1::text", *map(_spelled, columns)])
         return f"sha256(convert_to({text}, 'UTF8'))"
+
+    def keep_groups(self, most: int, heads: Sequence[Sql], columns: Sequence[str], *, repeated: bool) -> str:
+        """Hashes the groups of units that have too many, only: a unit with a group after the last it may keep. Its rows are
+        sorted by unit for that, and then within units."""
+        if repeated or most >= _MOST_PLACES:
+            return super().keep_groups(most, heads, columns, repeated=repeated)
+        keys = [head.text for head in heads[1:]]
+        listed = ", ".join(["u", *keys, *columns])
+        after = f"nth_value(1, {most + 1}) OVER (PARTITION BY u ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
+        order = ", ".join([f"(CASE WHEN beyond = 1 THEN {self.keyed_hash('groups', heads)} END)", *keys])
+        place = f"row_number() OVER (PARTITION BY u ORDER BY {order}) AS place"
+        return (
+            f"r AS (SELECT {listed} FROM (SELECT b.*, {place} FROM (SELECT b.*, {after} AS beyond FROM b) AS b) AS b "
+            f"WHERE place <= {most})"
+        )
 
 
 _SPELLED = {

@@ -44,7 +44,8 @@ class Postgres:
         kinds: Mapping[str, Mapping[str, str]],
         progress: Progress | None = None,
     ) -> None:
-        self._connection, self._dialect, self._kinds, self._progress = connection, dialect, kinds, progress
+        self.dialect = dialect
+        self._connection, self._kinds, self._progress = connection, kinds, progress
         self._prepared: dict[int, tuple[Work, list[Statement]]] = {}
         self._done = 0.0
 
@@ -57,7 +58,7 @@ class Postgres:
         return [statement.text for statement in self._statements(work)]
 
     def _statements(self, work: Work) -> list[Statement]:
-        return statements(work, lambda table: list(self.schema(table).items()), self._dialect)
+        return statements(work, lambda table: list(self.schema(table).items()), self.dialect.for_work(work))
 
     def prepare(self, work: Work) -> None:
         """Refuses a Work that would fail on any rows. Prints the statements as `run` does and has the server plan them only."""
@@ -68,7 +69,7 @@ class Postgres:
             planned = self._statements(work)
             with self._connection.snapshot():
                 for pattern in _patterns(work):
-                    self._connection.rows(f"SELECT ''::text ~ {self._dialect.string(pattern)}")
+                    self._connection.rows(f"SELECT ''::text ~ {self.dialect.string(pattern)}")
                 for statement in planned:
                     self._connection.rows(f"EXPLAIN {statement.text}", _values(statement, b""))
         except (psycopg.Error, RuntimeError, TypeError, ValueError, OverflowError, LookupError) as error:

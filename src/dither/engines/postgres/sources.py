@@ -3,8 +3,8 @@
 Each table becomes a subselect of its declared columns in their kinds (columns.py), which the dialect prints wherever a question
 names the table. So a question reaches what is declared only, and nothing is created in the database.
 
-Views, foreign tables and columns that are computed when they are read may fail on a row by themselves. They are read in full
-here, and behind OFFSET 0 everywhere, so that no condition of a question runs before their own.
+Views, foreign tables, policies that hide rows, and columns that are computed when they are read may themselves fail on a row.
+They are read in full here, and behind OFFSET 0 everywhere, so that no condition of a question runs before their own.
 
 The data may change at any time: `snapshot` in the catalog is the curator's label for a version of it. Changes of the schema are
 noticed: columns, types, and the text of views.
@@ -13,7 +13,7 @@ noticed: columns, types, and the text of views.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -25,14 +25,23 @@ from dither.catalog.values import Catalog, Key, Table
 from dither.engines.base import Constants, Progress
 from dither.engines.opening import NOTHING, check_unique, completed, identifying, kinds_of, with_found
 from dither.engines.postgres.address import Address
-from dither.engines.postgres.columns import Reading, Stored, quoted, read_column
+from dither.engines.postgres.columns import Reading, Stored, View, quoted, read_column
 from dither.engines.postgres.connection import Connection
 from dither.engines.postgres.dialect import PostgresDialect
 from dither.engines.postgres.engine import Postgres
 from dither.errors import CatalogError
 
+# Its text is that of a view and of the policies that hide rows. `computes`: reading it may fail on a row by itself.
 _RELATION = """
-SELECT c.oid::bigint, n.nspname, c.relkind, CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) ELSE '' END
+SELECT c.oid::bigint, n.nspname, c.relkind,
+    concat(CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END, c.relrowsecurity, c.relforcerowsecurity,
+        (SELECT string_agg(concat(p.polname, p.polcmd, pg_get_expr(p.polqual, c.oid)), ';' ORDER BY p.polname)
+            FROM pg_policy p WHERE p.polrelid = c.oid)),
+    c.relkind IN ('v', 'f') OR c.relrowsecurity OR EXISTS (
+        WITH RECURSIVE below AS (
+            SELECT inhrelid FROM pg_inherits WHERE inhparent = c.oid
+            UNION ALL SELECT i.inhrelid FROM pg_inherits i JOIN below ON i.inhparent = below.inhrelid)
+        SELECT FROM below JOIN pg_class f ON f.oid = below.inhrelid WHERE f.relkind = 'f')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname = ANY ($2::text[])
 ORDER BY array_position($2::text[], n.nspname::text)
@@ -53,7 +62,10 @@ SELECT count(*) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid A
 WHERE i.indrelid = $1::oid AND a.attname = $2 AND i.indnkeyatts = 1 AND i.indisunique AND i.indisvalid AND i.indimmediate
 AND i.indpred IS NULL AND i.indexprs IS NULL
 """
-_UNREACHABLE = "see that the server runs, and that psql opens the same address."
+_UNREACHABLE = (
+    "see that the server runs, and that psql opens the same address; a password comes from PGPASSWORD, a service file or "
+    ".pgpass."
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +77,8 @@ class Relation:
     name: str
     kind: str  # as pg_class.relkind: r, p, v, m or f
     columns: Mapping[str, Stored]
-    text: str = ""  # of a view
+    text: str  # of a view, and of policies that hide rows
+    computes: bool  # reading it may fail on a row by itself
 
     @property
     def sql(self) -> str:
@@ -86,7 +99,8 @@ def connect(address: Address) -> Connection:
     try:
         return Connection(address)
     except psycopg.Error:
-        raise CatalogError([(None, f"The database {address.name} cannot be reached.", _UNREACHABLE)]) from None
+        failed = CatalogError([(None, f"The database {address.name} cannot be reached.", _UNREACHABLE)])
+    raise failed
 
 
 def find(connection: Connection, address: Address) -> Relation:
@@ -95,15 +109,15 @@ def find(connection: Connection, address: Address) -> Relation:
     with connection.snapshot():
         found = connection.rows(_RELATION, (name, schema or connection.schemas))
         if not found:
-            fix = "write ?table=schema.table; see that the role may use the schema."
+            fix = "name its schema as well, and see that the role may use it."
             raise CatalogError([(None, f"The database has no table {'.'.join(address.table)}.", fix)])
-        oid, place, kind, text = found[0]
+        oid, place, kind, text, computes = found[0]
         columns = {}
         for column, type, form, home, modifier, generated, readable in connection.rows(_COLUMNS, (oid,)):
             known = type if home == "pg_catalog" and form == "b" else "text" if form == "e" or type == "citext" else ""
             own = kind in "rpm"
             columns[column] = Stored(column, known, modifier, fixed=own, computed=generated == "v", readable=readable)
-        return Relation(oid, place, name, kind, columns, text or "")
+        return Relation(oid, place, name, kind, columns, text, computes)
 
 
 def schema(source: str, read: Read) -> dict[str, str]:
@@ -114,9 +128,10 @@ def schema(source: str, read: Read) -> dict[str, str]:
     try:
         return find(connection, address).kinds
     except psycopg.Error:
-        raise CatalogError([(None, f"The database {address.name} cannot be read.", _UNREACHABLE)]) from None
+        failed = CatalogError([(None, f"The database {address.name} cannot be read.", _UNREACHABLE)])
     finally:
         connection.close()
+    raise failed
 
 
 def _refuse_settings(read: Read) -> None:
@@ -148,13 +163,17 @@ class Opened:
         self.connection.close()
 
 
-def open_catalog(catalog: Catalog, progress: Progress | None = None) -> Opened:
+# Called with each table when its view is known: the connection, the catalog, its name and its view.
+Inspect = Callable[[Connection, Catalog, str, Mapping[str, Stored], View], None]
+
+
+def open_catalog(catalog: Catalog, progress: Progress | None = None, inspect: Inspect | None = None) -> Opened:
     """Opens all tables in one connection, or names every fault in one error. Its text depends on no row."""
     addresses = _addresses(catalog)
     connection = connect(next(iter(addresses.values())))
     try:
         with connection.snapshot():
-            return _Opening(catalog, connection, addresses).open(progress)
+            return _Opening(catalog, connection, addresses).open(progress, inspect or (lambda *_: None))
     except BaseException as error:
         connection.close()
         if not isinstance(error, psycopg.Error):
@@ -180,7 +199,7 @@ def _addresses(catalog: Catalog) -> dict[str, Address]:
     for name, address in others:
         if address.options != first[1].options:
             what = f"{first[0]} and {name} are in different databases, or have different users or settings."
-            raise CatalogError([(None, what, "use one address for all tables; only ?table= differs.")])
+            raise CatalogError([(None, what, "use one address for all tables, which differs in its table only.")])
     return addresses
 
 
@@ -192,18 +211,18 @@ class _Opening:
         self._relations: dict[str, Relation] = {}
         self._dialect = PostgresDialect({})
 
-    def open(self, progress: Progress | None) -> Opened:
+    def open(self, progress: Progress | None, inspect: Inspect) -> Opened:
         self._relations = self._find_all()
         uploaded = {name: table.source for name, table in self._catalog.tables.items() if name not in self._relations}
         schemas = {name: relation.kinds for name, relation in self._relations.items()}
         schemas |= {name: source.kinds for name, source in uploaded.items()}
         known = completed(self._catalog, schemas)
         self._check_rights(known)
-        tables = {name: self._view(known, name) for name in self._relations}
-        tables |= {name: self._constants(source) for name, source in uploaded.items()}
-        self._dialect = PostgresDialect(tables)
+        views = {name: self._view(known, name) for name in self._relations}
+        self._dialect = PostgresDialect(views, {name: self._constants(source) for name, source in uploaded.items()})
         for name, relation in self._relations.items():
             self._try(name, known.tables[name], relation)
+            inspect(self._connection, known, name, relation.columns, views[name])
         check_unique(known, self._doubled)
         known = replace(
             known, tables={name: with_found(table, partial(self._different, name)) for name, table in known.tables.items()}
@@ -240,19 +259,17 @@ class _Opening:
         if problems:
             raise CatalogError(problems)
 
-    def _view(self, catalog: Catalog, name: str) -> str:
-        """Prints the rows of a table as questions see them, for FROM."""
+    def _view(self, catalog: Catalog, name: str) -> View:
+        """Returns a table as questions see it."""
         table, relation, exact = catalog.tables[name], self._relations[name], identifying(catalog, name)
         read: dict[str, Reading] = {
             column: read_column(relation.columns[column], facts, exact=column in exact)
             for column, facts in table.columns.items()
         }
-        listed = ", ".join(f"{reading.text} AS {quoted(column)}" for column, reading in read.items())
-        kept = [reading.keep for reading in read.values() if reading.keep]
-        where = f" WHERE {' AND '.join(kept)}" if kept else ""
-        fence = PostgresDialect.fence if _computes(table, relation) or any(each.dear for each in read.values()) else ""
-        inner = f"(SELECT * FROM {relation.sql} OFFSET 0) AS stored" if _computes(table, relation) else relation.sql
-        return f"(SELECT {listed or f'NULL::bigint AS {quoted(NOTHING)}'} FROM {inner}{where}{fence}) AS t"
+        if not _computes(table, relation):
+            return View(relation.sql, read)
+        names = ", ".join(map(quoted, table.columns))
+        return View(f"(SELECT {names} FROM {relation.sql} OFFSET 0) AS stored", read, fenced=True)
 
     def _constants(self, source: Constants) -> str:
         """Prints the rows of a public table from elsewhere."""
@@ -260,12 +277,12 @@ class _Opening:
         names = ", ".join(map(quoted, kinds))
         if not source.rows:
             nulls = ", ".join(f"NULL::{self._dialect.type(kind)} AS {quoted(name)}" for name, kind in kinds.items())
-            return f"(SELECT {nulls} WHERE FALSE) AS t"
+            return f"(SELECT {nulls} WHERE FALSE)"
         printed = (
             [self._constant(value, kind) for value, kind in zip(row, kinds.values(), strict=True)] for row in source.rows
         )
         rows = ", ".join(f"({', '.join(row)})" for row in printed)
-        return f"(VALUES {rows}) AS t({names})"
+        return f"(SELECT * FROM (VALUES {rows}) AS v({names}))"
 
     def _constant(self, value: Any, kind: str) -> str:
         if value is None:
@@ -307,4 +324,4 @@ class _Opening:
 def _computes(table: Table, relation: Relation) -> bool:
     """Whether reading the table computes something that may fail."""
     used = (relation.columns[column] for column in table.columns if column in relation.columns)
-    return relation.kind in "vf" or any(column.computed for column in used)
+    return relation.computes or any(column.computed for column in used)

@@ -288,6 +288,10 @@ class Dialect:
         """Prints a sum of integers that may need the wide type."""
         return self.aggregate("sum", self.widen(value), where)
 
+    def unit_sum(self, value: str) -> str:
+        """Prints a sum of whole numbers of one unit."""
+        return self.wide_sum(value)
+
     # --- texts --------------------------------------------------------------------------------------------------
 
     def fits(self, x: str, pattern: str) -> str:
@@ -333,9 +337,9 @@ class Dialect:
         """Prints a test of a group's key so that it runs once per group, not per row. `count` counts the group's rows."""
         return f"({test})"
 
-    def where(self, condition: str) -> str:
-        """Prints a WHERE behind a subselect without a name."""
-        return f" WHERE {condition}"
+    def named(self, subselect: str) -> str:
+        """Gives a subselect in FROM a name, if the engine wants one."""
+        return subselect
 
     def cte(self, name: str, text: str, *, again: bool = True) -> str:
         """Prints a named subquery. `again`: it is read more than once."""
@@ -376,7 +380,8 @@ class Dialect:
         order = ", ".join([self.keyed_hash("groups", heads), *keys])
         place = f"{'dense_rank' if repeated else 'row_number'}() OVER (PARTITION BY u ORDER BY {order})"
         listed = ", ".join(["u", *keys, *columns])
-        return self.cte("r", f"SELECT {listed} FROM (SELECT b.*, {place} AS place FROM b) WHERE place <= {most}", again=False)
+        ranked = self.named(f"(SELECT b.*, {place} AS place FROM b)")
+        return self.cte("r", f"SELECT {listed} FROM {ranked} WHERE place <= {most}", again=False)
 
     def weigh_bins(self, heads: Sequence[str], keys: Sequence[str], most: int, scale: int, *, wide: bool) -> tuple[str, str]:
         """Prints further CTEs, and the keys, bin and weight of each row of r: n rows of k in a bin weigh n * scale, or their
@@ -386,7 +391,7 @@ class Dialect:
         less = self.quotient(f"{n} * {most * scale}", "k", wide=wide)
         weight = f"CASE WHEN k <= {most} THEN {n} * {scale} ELSE {less} END AS weight"
         inner = f"SELECT r.*, CAST({counted} AS {self.type('int')}) AS k FROM r"
-        return "", f"SELECT {', '.join([*keys, 'bin', weight])} FROM ({inner})"
+        return "", f"SELECT {', '.join([*keys, 'bin', weight])} FROM {self.named(f'({inner})')}"
 
     def keep_values(self, heads: Sequence[Sql], value: Sql, most: int) -> tuple[str, str]:
         """Prints further CTEs, and the keys and v of the rows of r whose v is among the `most` with the smallest hashes of
@@ -394,7 +399,8 @@ class Dialect:
         names = [head.text for head in heads]
         order = ", ".join([self.keyed_hash("values", [*heads, value]), "v"])
         place = f"row_number() OVER (PARTITION BY {', '.join([*names, 'v IS NULL'])} ORDER BY {order}) AS place"
-        return "", f"SELECT {', '.join([*names[1:], 'v'])} FROM (SELECT r.*, {place} FROM r) WHERE place <= {most}"
+        ranked = self.named(f"(SELECT r.*, {place} FROM r)")
+        return "", f"SELECT {', '.join([*names[1:], 'v'])} FROM {ranked} WHERE place <= {most}"
 
 
 def too_wide(dialect: Dialect) -> ArgumentError:

@@ -72,17 +72,17 @@ class Frame:
         return self._helpers[x.text]
 
     def source(self) -> str:
-        """Returns the FROM clause: the relation with all helper columns."""
+        """Returns a subselect for FROM: the relation with all helper columns."""
         text = self._relation.text + (self.dialect.fence if self._relation.computed else "")
         for stage in self._stages:
-            text = f"SELECT *, {', '.join(stage)} FROM ({text}){self.dialect.fence}"
+            text = f"SELECT *, {', '.join(stage)} FROM {self.dialect.named(f'({text})')}{self.dialect.fence}"
         return f"({text})"
 
 
 def select(frame: Frame, names: Sequence[str], columns: Sequence[Sql], tail: str = "") -> Printed:
     """Prints SELECT columns FROM the frame's relation."""
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
-    return with_plain_names(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
+    return with_plain_names(f"SELECT {listed} FROM {frame.dialect.named(frame.source())}{tail}", names, columns)
 
 
 def is_column(text: str) -> bool:

@@ -44,7 +44,7 @@ def per_unit(node: PerUnit, source: Printed, dialect: Dialect) -> Printed:
     # By position: a key that is a constant, such as 7, would be read as a position.
     tail = f" GROUP BY {', '.join(str(place) for place, _ in enumerate(keys, 1))}" if keys else " HAVING count(*) > 0"
     names = [*(key.name for key in node.keys), *(aggregate.name for aggregate in node.aggregates)]
-    return with_plain_names(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
+    return with_plain_names(f"SELECT {listed} FROM {dialect.named(frame.source())}{tail}", names, columns)
 
 
 def _aggregate(frame: Frame, aggregate: Aggregate) -> Sql:
@@ -62,12 +62,12 @@ def _plain(name: str, kind: str | None = None) -> Callable[[Stages, Sql], Sql]:
 
 def _sum(stages: Stages, x: Sql) -> Sql:
     number = summed(stages, x)
-    return build(exact_total(stages.dialect, stages.dialect.wide_sum(number.text)), "real", number)
+    return build(exact_total(stages.dialect, stages.dialect.unit_sum(number.text)), "real", number)
 
 
 def _average(stages: Stages, x: Sql) -> Sql:
     number = summed(stages, x)
-    total = exact_total(stages.dialect, stages.dialect.wide_sum(number.text))
+    total = exact_total(stages.dialect, stages.dialect.unit_sum(number.text))
     return build(f"({total} / NULLIF(count({number.text}), 0))", "real", number)
 
 
@@ -94,7 +94,7 @@ def relation(node: nodes.Relation, schema: Schema, dialect: Dialect) -> Printed:
         source = relation(node.source, schema, dialect)
         frame = Frame(source, dialect)
         condition = _condition(frame, node.condition)
-        return select(frame, source.names, source.columns, dialect.where(condition))
+        return select(frame, source.names, source.columns, f" WHERE {condition}")
     if isinstance(node, nodes.Compute):
         frame = Frame(relation(node.source, schema, dialect), dialect)
         columns = [frame.print(column.expression) for column in node.columns]
@@ -254,7 +254,7 @@ class Rows:
         if not self._tests:
             return text
         tests = " AND ".join(self._frame.dialect.test_late(test, count) for test in self._tests)
-        return f"SELECT * FROM ({text}{self._frame.dialect.fence}){self._frame.dialect.where(tests)}"
+        return f"SELECT * FROM {self._frame.dialect.named(f'({text}{self._frame.dialect.fence})')} WHERE {tests}"
 
     @property
     def frame(self) -> Frame:
@@ -271,13 +271,13 @@ class Rows:
     def select(self, over: Sequence[str] = ()) -> str:
         """Prints the SELECT. `over`: the expressions computed from it; a column that they use twice is computed once."""
         listed = [*self._heads, *(f"{text} AS {name}" for text, name in self._further.items())] or ["1 AS one"]
-        text = f"SELECT {', '.join(listed)} FROM {self._frame.source()}"
+        text = f"SELECT {', '.join(listed)} FROM {self._frame.dialect.named(self._frame.source())}"
         uses = re.findall(r"\bx[0-9]+\b", " ".join(over)) if self._frame.dialect.fence else []
         if any(uses.count(name) > 1 for text, name in self._further.items() if not is_column(text)):
             text += self._frame.dialect.fence
         if not self._work.by_unit:
             return text
-        text = f"SELECT * FROM ({text}) WHERE u IS NOT NULL"
+        text = f"SELECT * FROM {self._frame.dialect.named(f'({text})')} WHERE u IS NOT NULL"
         return self._frame.dialect.gather(text, _most_rows(self._work)) if needs_choice(self._work) else text
 
 

@@ -89,13 +89,13 @@ def _plain(name: str) -> Callable[[Frame, Sql, str, Sequence[Sql]], Sql]:
 
 def _sum(frame: Frame, x: Sql, over: str, keys: Sequence[Sql]) -> Sql:
     number = summed(frame, x)
-    total = frame.atom(build(f"{frame.dialect.wide_sum(number.text)}{over}", "int", number, *keys))
+    total = frame.atom(build(f"{frame.dialect.unit_sum(number.text)}{over}", "int", number, *keys))
     return build(exact_total(frame.dialect, total.text), "real", total)
 
 
 def _average(frame: Frame, x: Sql, over: str, keys: Sequence[Sql]) -> Sql:
     number = summed(frame, x)
-    total = frame.atom(build(f"{frame.dialect.wide_sum(number.text)}{over}", "int", number, *keys))
+    total = frame.atom(build(f"{frame.dialect.unit_sum(number.text)}{over}", "int", number, *keys))
     count = frame.atom(build(f"count({number.text}){over}", "int", number, *keys))
     return build(f"({exact_total(frame.dialect, total.text)} / NULLIF({count.text}, 0))", "real", total, count)
 

@@ -227,8 +227,8 @@ UNITS = -1  # the position of the number of units
 
 @dataclass(frozen=True)
 class Statement:
-    """A SELECT, and the function that reads its rows. `head`: the WITH before it; `width`: the number of its columns; `chooses`:
-    it has the keyed hash, so it needs the secret."""
+    """A SELECT, and the function that reads its rows. `head`: the WITH before it; `width`: the number of its columns.
+    `chooses`: it has the keyed hash, so it needs the secret."""
 
     body: str
     read: Callable[[Iterable[Row], Results], None]
@@ -313,7 +313,8 @@ def sums_of(
         if isinstance(measure, Sums):
             plan.append((place, _moments(rows, aggregates, measure, wide or work.by_unit), measure.max_rows))
     counted = [f"{aggregates.name(_count(rows, each))} AS n{place}" for place, each in enumerate(counts)]
-    first = rows.only_known(group_by(rows.heads, aggregates.listed(), f"({rows.select(aggregates.listed())})"), rows_counted)
+    selected = dialect.named(f"({rows.select(aggregates.listed())})")
+    first = rows.only_known(group_by(rows.heads, aggregates.listed(), selected), rows_counted)
     keys, width = dialect.read_keys(rows.kinds), len(work.keys)
     if not work.by_unit:
         read = _read_rows(keys, width, plan, aggregates, rows_counted)
@@ -321,7 +322,7 @@ def sums_of(
     shares = _Aggregates("s")
     numbers = {place: [shares.name(bounded_share(c, m, most, dialect)) for c, m in pairs] for place, pairs, most in plan}
     names = [f"s{i}" for i in range(len(shares.listed()))]
-    bounded = f"SELECT {', '.join([*rows.heads, *shares.listed(), *counted])} FROM ({first})"
+    bounded = f"SELECT {', '.join([*rows.heads, *shares.listed(), *counted])} FROM {dialect.named(f'({first})')}"
     sums = [f"COALESCE(sum({name}), 0)" for name in names]
     last = group_by(rows.keys, ["count(*) AS units", *sums], "r")
     b = dialect.cte("b", bounded, again=needs_choice(work) or bool(counts))
@@ -404,12 +405,12 @@ def _bins(work: Work, source: Printed, place: int, measure: Bins, dialect: Diale
     q, condition = quantise(rows.frame, measure.argument), rows.condition(measure.where)
     name = rows.column(q)
     counted = f"(CASE WHEN {condition} THEN {name} END)" if condition else name
-    inner = f"(SELECT {', '.join([*rows.heads, f'{counted} AS bin'])} FROM ({rows.select()}))"
-    first = rows.only_known(group_by([*rows.heads, "bin"], ["count(*) AS n"], inner), "n")
+    inner = f"(SELECT {', '.join([*rows.heads, f'{counted} AS bin'])} FROM {dialect.named(f'({rows.select()})')})"
+    first = rows.only_known(group_by([*rows.heads, "bin"], ["count(*) AS n"], dialect.named(inner)), "n")
     if work.by_unit:
         text = _bounded_bins(work, rows, measure.max_rows, first, dialect)
     else:
-        text = f"SELECT {', '.join([*rows.keys, 'bin'])}, n * {SCALE} FROM ({first})"
+        text = f"SELECT {', '.join([*rows.keys, 'bin'])}, n * {SCALE} FROM {dialect.named(f'({first})')}"
     keys, width = dialect.read_keys(rows.kinds), len(work.keys)
     narrow = is_narrow(measure.argument.steps)
     columns = _read_bin_columns(keys, width, place, measure.argument.steps) if narrow else None
@@ -422,7 +423,7 @@ def _bounded_bins(work: Work, rows: Rows, most: int, first: str, dialect: Dialec
     further, weighed = dialect.weigh_bins(rows.heads, rows.keys, most, SCALE, wide=wide)
     kept = bounded_groups(work, rows, ["bin", "n"], repeated=True)
     # A unit's weights are at most SCALE for each of its rows, so 2^40 rows weigh at most 2^56.
-    last = group_by([*rows.keys, "bin"], [f"CAST(sum(weight) AS {dialect.type('int')})"], f"({weighed})")
+    last = group_by([*rows.keys, "bin"], [f"CAST(sum(weight) AS {dialect.type('int')})"], dialect.named(f"({weighed})"))
     return f"WITH {dialect.cte('b', first)}, {kept}{further} {last}"
 
 
@@ -452,14 +453,14 @@ def _distinct(work: Work, source: Printed, place: int, measure: Distinct, dialec
     x = nan_to_null(rows.frame, rows.frame.print(measure.expression))
     value = fix_zero(rows.frame, x)
     name = rows.column(value)
-    inner = f"(SELECT {', '.join([*rows.heads, f'{name} AS v'])} FROM ({rows.select()}))"
+    inner = dialect.named(f"(SELECT {', '.join([*rows.heads, f'{name} AS v'])} FROM {dialect.named(f'({rows.select()})')})")
     read = _read_distinct(dialect.read_keys(rows.kinds), len(work.keys), place)
     if not work.by_unit:
         return Statement(rows.only_known(group_by(rows.keys, ["count(DISTINCT v)", "count(*) AS n"], inner), "n"), read)
     first = rows.only_known(group_by([*rows.heads, "v"], ["count(*) AS n"], inner), "n")
     further, kept = dialect.keep_values(rows.columns, Sql("v", value.kind, atom=True), measure.max_values)
     bound = bounded_groups(work, rows, ["v"], repeated=True)
-    last = group_by(rows.keys, ["count(DISTINCT v)"], f"({kept})")
+    last = group_by(rows.keys, ["count(DISTINCT v)"], dialect.named(f"({kept})"))
     return Statement(f"WITH {dialect.cte('b', first)}, {bound}{further} {last}", read, chooses=True)
 
 
