@@ -122,7 +122,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _is_generated_in_spark(item: pytest.Item) -> bool:
     """Whether a test draws hundreds of examples. Each takes Spark a second, so test_spark.py draws fewer."""
     given = getattr(getattr(item, "callspec", None), "params", {}).values()
-    return hasattr(getattr(item, "obj", None), "hypothesis") and any(value == "spark" for value in given)
+    return hasattr(getattr(item, "obj", None), "hypothesis") and "spark" in [value for value in given if isinstance(value, str)]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -137,8 +137,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=generated)
     for item in items:
         given = getattr(getattr(item, "callspec", None), "params", {}).values()
-        needs_server = "postgres" in getattr(item, "fixturenames", ()) or any(value == "postgres" for value in given)
-        if "spark" in getattr(item, "fixturenames", ()) or any(value == "spark" for value in given):
+        names = [*getattr(item, "fixturenames", ()), *(value for value in given if isinstance(value, str))]
+        needs_server = "postgres" in names
+        if "spark" in names:
             item.add_marker("spark")
             item.add_marker("slow")
         if needs_server or any(folder in item.path.parents for folder in folders):

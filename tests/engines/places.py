@@ -264,7 +264,8 @@ class PostgresPlace:
     def address(self, table: str, role: str = READER, **parameters: str) -> str:
         """Returns what a catalog calls a table of the schema."""
         host = parse_qs(urlsplit(self.server.uri).query)["host"][0]
-        given = {"host": host, **parameters, "table": f"{self.schema}.{table}"}
+        quoted = table.replace('"', '""')
+        given = {"host": host, **parameters, "table": f'{self.schema}."{quoted}"'}
         return f"postgresql://{role}@/postgres?" + "&".join(f"{name}={quote(value)}" for name, value in given.items())
 
     def engine(self, tables: Mapping[str, Rows], kinds: Kinds | None = None) -> Engine:

@@ -1,4 +1,4 @@
-"""The DuckDB engine: hostile names and constants, one constant error text, widths, progress, interruption."""
+"""The DuckDB engine: constants, one constant error text, widths, progress, interruption."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.engines.duckdb import engine as engine_file
-from dither.engines.duckdb.dialect import DIALECT, has_narrow_sum, identifier, literal
+from dither.engines.duckdb.dialect import DIALECT, has_narrow_sum, literal
 from dither.engines.duckdb.engine import DuckDB
 from dither.engines.sql.functions import PRINTERS
 from dither.engines.sql.work import may_be_inexact
@@ -23,54 +23,12 @@ from dither.query.work import UNIT, Bins, Cell, Group, Quantised, Sums, Work
 from engines.test_functions_agree import OF_KIND, calls
 from engines.works import plain
 
-HOSTILE = [
-    '"',
-    "'",
-    'a"; DROP TABLE kept; --',
-    "x'); DROP TABLE kept; --",
-    "%s",
-    "{0}",
-    "?",
-    "$1",
-    "$groups_1",
-    "$values_2 $groups_2",
-    "\\",
-    "ﬁ",
-    "a b",
-    "SELECT",
-    "Ä",
-    "\n",
-]
 ANY_TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
 COUNT = Sums((Cell(constant=1),), 1)
 
 
 def count_of(source: Compute | Filter, keys: tuple[Named, ...] = (), known: tuple[tuple[str, ...], ...] | None = None) -> Work:
     return Work(source, keys, known, False, None, (COUNT,))
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_of_tables_and_columns_are_only_names(name: str) -> None:
-    connection = duckdb.connect()
-    connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
-    connection.execute(f"CREATE TABLE {identifier(name)} ({identifier(name + '!')} VARCHAR, other BIGINT)")
-    connection.execute(f"INSERT INTO {identifier(name)} VALUES ('v', 1), ('v', 2), ('w', 3)")
-    source = Compute(Scan(name, name), (Named(name, Column(f"{name}.{name}!")), Named(UNIT, Column(f"{name}.other"))))
-    found = DuckDB(connection).run(count_of(source, (Named(name, Column(name)),)), b"")
-    assert sorted((group.key, group.measures) for group in found) == [(("v",), ((2,),)), (("w",), ((1,),))]
-    assert connection.execute("SELECT * FROM kept").fetchall() == [(1,)]
-
-
-@pytest.mark.slow
-@settings(max_examples=150, deadline=None)
-@given(text=st.one_of(ANY_TEXT, st.sampled_from(HOSTILE)), by_unit=st.booleans())
-def test_hostile_constants_are_only_constants(text: str, by_unit: bool) -> None:
-    engine = _engine(pa.table({"u": [1, 2, 3], "v": [text, text + "x", None]}))
-    source = Compute(Scan("t", "t"), (Named(UNIT, Column("t.u")), Named("v", Column("t.v"))))
-    equal = Filter(source, Call("eq", (Column("v"), Literal(text))))
-    assert engine.run(count_of(equal), b"") == [Group((), None, ((1,),))]
-    known = Work(source, (Named("v", Column("v")),), ((text, "no such"),), by_unit, 1 if by_unit else None, (COUNT,))
-    assert engine.run(known, b"") == [Group((text,), None, ((1,),))]
 
 
 @settings(max_examples=300, deadline=None)
@@ -89,13 +47,6 @@ _TABLES = duckdb.connect(config={"threads": 2})
 def _engine(table: pa.Table) -> DuckDB:
     _TABLES.register("t", table)
     return DuckDB(_TABLES)
-
-
-def test_names_that_differ_in_case_only_are_different_columns() -> None:
-    engine = _engine(pa.table({"u": [1, 2], "x": [5, 6]}))
-    source = Compute(Scan("t", "t"), (Named("A", Column("t.u")), Named("a", Column("t.x"))))
-    assert {group.key for group in engine.run(count_of(source, (Named("k", Column("A")),)), b"")} == {(1,), (2,)}
-    assert {group.key for group in engine.run(count_of(source, (Named("k", Column("a")),)), b"")} == {(5,), (6,)}
 
 
 def test_deep_questions_print_in_text_that_grows_with_their_depth() -> None:
