@@ -2,7 +2,7 @@
 #   make demo    a virtual environment, the package in it, and the main job on made-up data
 #   make test    the same plus what the tests need, then every check there is
 # make quick, while you work: lint, types and every test that takes less than about a second. Two minutes on two cores.
-# make extras adds what pictures, pandas, Polars, Excel files, notebooks and a ledger on PostgreSQL need.
+# make extras adds what pictures, pandas, Polars, Excel files, notebooks, the server and a ledger on PostgreSQL need.
 # make audit replays 100,000 generated pairs of neighbouring tables through our own path (PAIRS=...).
 # make test-spark runs every test of Spark; it brings a Java if the machine has none (scripts/spark.py).
 # make mutants breaks the code in known ways, each of which a test must find (scripts/mutants.py).
@@ -64,11 +64,11 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.installed-extras: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plots,pandas,polars,postgres,excel,notebook]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plots,pandas,polars,postgres,excel,notebook,serve]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,plots,pandas,polars,postgres,excel,notebook]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,plots,pandas,polars,postgres,excel,notebook,serve]'
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-extras
 
 clean:

@@ -5,6 +5,7 @@
     python benchmarks/audit.py --only "sparse vector"  mechanisms whose name contains the text
     python benchmarks/audit.py --made-up               each as a function, on made-up data instead of its own pairs
     python benchmarks/audit.py --set second            the mechanisms that were written after the search was tuned
+    python benchmarks/audit.py --false-alarms 100 --cpu 1   100 audits of each correct mechanism: alarms (also with --made-up)
 
 Streams are seeded, so runs repeat; only the number of outputs drawn in the time depends on the machine.
 """
@@ -17,11 +18,26 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from detection import CASES
+from detection.alarms import alarm_table, count_alarms, on_made_up_data, on_own_pairs
 from detection.functions import TRUSTING
 from detection.score import Row, flags, made_up, score, summary, table
 from detection.second import SECOND
 
 SETS = {"first": CASES, "second": SECOND}
+
+
+def count_false_alarms(args: argparse.Namespace) -> None:
+    """Prints a table of alarms for the correct mechanisms of the set."""
+    correct = [case for case in SETS[args.set] if not case.broken and args.only in case.name]
+    correct = [case for case in correct if not (args.made_up and case.name in TRUSTING)]
+    data, audit = ("made-up data", on_made_up_data) if args.made_up else ("their own pairs", on_own_pairs)
+    print(f"{args.set} set, {len(correct)} correct mechanisms on {data}, {args.cpu:g} s of processor time each", flush=True)
+    tallies = count_alarms(correct, args.false_alarms, args.cpu, _say, audit, seed=1000 * args.seed)
+    print(alarm_table(tallies))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -34,7 +50,12 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--made-up", action="store_true", help="give no pairs: the auditor makes up its inputs")
     options.add_argument("--set", choices=["first", "second"], default="first")
+    options.add_argument("--false-alarms", type=int, default=0, metavar="TURNS", help="count alarms on correct mechanisms only")
+    options.add_argument("--cpu", type=float, default=1.0, help="processor seconds of an audit that counts false alarms")
     args = options.parse_args()
+    if args.false_alarms:
+        count_false_alarms(args)
+        return
     rows: list[Row] = []
     for case in SETS[args.set]:
         if args.made_up and case.name in TRUSTING:
@@ -44,7 +65,7 @@ def main() -> None:
             verdict = audit(case, seconds=args.seconds, seed=args.seed)
             flagged = flags(case, args.repeat, args.short)
             rows.append(Row(case, verdict, flagged, args.repeat))
-            print(f"{len(rows):3d} {verdict} flagged {flagged}/{args.repeat}", file=sys.stderr, flush=True)
+            _say(f"{len(rows):3d} {verdict} flagged {flagged}/{args.repeat}")
     print(table(rows))
     print()
     print(summary(rows))

@@ -1,7 +1,10 @@
-"""Measures questions about a graph of a million edges: time beside that of the same number without privacy, and error.
+"""Measures questions about a graph of a million edges, in memory and on a catalog: time beside that of the same number without
+privacy, and error.
 
-Time: CPU seconds of the question, of the same statistic computed without noise (numpy and scipy), and their ratio. Two graphs:
-one whose nodes are alike, and one with hubs. Beside it, one noisy number with its margin at 95 %, and the exact number.
+Time: CPU seconds of the question, of the same statistic computed without noise (numpy and scipy), and their ratio. On a catalog
+the question reads its edges from Parquet files, charges a ledger on disk and signs a receipt; the same statistic without
+privacy reads the edges by DuckDB, too. Two graphs: one whose nodes are alike, and one with hubs. Beside it, one noisy number
+with its margin at 95 %, and the exact number.
 
 `python benchmarks/graphs.py`; `--quick` takes a tenth of the edges. The exit code is 1 if a question takes over ten seconds.
 """
@@ -9,11 +12,15 @@ one whose nodes are alike, and one with hubs. Beside it, one noisy number with i
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
 
+import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import dither as dt
 from dither.graphs import counts, shape
@@ -27,6 +34,7 @@ def main() -> int:
     edges = 100_000 if "--quick" in sys.argv else 1_000_000
     for name, pairs in (("alike", alike(edges)), ("with hubs", hubs(edges))):
         measure(name, pairs, edges // 10)
+        on_catalog(name, pairs, edges // 10)
     programme()
     for each in missed:
         print("missed:", each)
@@ -81,6 +89,60 @@ def measure(name: str, pairs: np.ndarray[Any, Any], nodes: int) -> None:
         line(f"  {what}", taken, plain, note(answer, exact))
         if taken > LONGEST:
             missed.append(f"{name}, {what}: {taken:.1f} s")
+
+
+def on_catalog(name: str, pairs: np.ndarray[Any, Any], nodes: int) -> None:
+    """The same questions on the charged path, for edges and for nodes."""
+    with tempfile.TemporaryDirectory() as folder:
+        pq.write_table(pa.table({"from": pairs[:, 0], "to": pairs[:, 1]}), f"{folder}/edges.parquet")
+        pq.write_table(pa.table({"id": np.random.default_rng(5).permutation(nodes)}), f"{folder}/people.parquet")
+        line(f"{name}, on a catalog", "s", "plain s", "ratio")
+        for unit, listing in (("edge", {"public": True, "key": "id"}), ("node", {"unit": "id", "key": "id", "max_rows": 1})):
+            tables = {
+                "edges": dt.Table(f"{folder}/edges.parquet", edge=("from", "to"), unit=unit, nodes="people.id"),
+                "people": dt.Table(f"{folder}/people.parquet", **listing),
+            }
+            catalog = dt.Catalog(tables, dt.Budget(epsilon=1000))
+            with dt.open(catalog, ledger=f"{folder}/{unit}.ledger", make=True) as survey:
+                ask_all(name, folder, nodes, survey.graph("edges"), FOR_EDGES if unit == "edge" else FOR_NODES)
+
+
+FOR_EDGES: dict[str, tuple[Callable[[Any], Any], Callable[[Content], Any]]] = {
+    "edges": (lambda graph: graph.edge_count(epsilon=1), counts.edge_count),
+    "degree histogram": (
+        lambda graph: graph.degree_histogram(epsilon=1, largest=200),
+        lambda content: counts.degree_histogram(content, 200),
+    ),
+    "degree sequence": (lambda graph: graph.degree_sequence(epsilon=1), counts.degree_sequence),
+    "triangles, with a margin": (lambda graph: graph.triangles(epsilon=1, margin_share="1/4"), shape.triangle_count),
+    "2-stars": (lambda graph: graph.stars(2, epsilon=1), lambda content: shape.star_count(content, 2)),
+    "edges, again": (lambda graph: graph.edge_count(epsilon=1), counts.edge_count),
+}
+FOR_NODES: dict[str, tuple[Callable[[Any], Any], Callable[[Content], Any]]] = {
+    "edges, node privacy": (lambda graph: graph.edge_count(epsilon=1, most_degree=50), counts.edge_count),
+    "degree histogram, node privacy": (
+        lambda graph: graph.degree_histogram(epsilon=1, most_degree=50),
+        lambda content: counts.degree_histogram(content, 50),
+    ),
+    "degree bound, node privacy": (lambda graph: graph.suggest_degree(epsilon=1, largest=1000), counts.edge_count),
+}
+
+
+def ask_all(name: str, folder: str, nodes: int, graph: Any, asked: dict[str, Any]) -> None:
+    for what, (question, statistic) in asked.items():
+        taken, answer = seconds(lambda: question(graph))  # noqa: B023
+        plain, exact = seconds(lambda: statistic(plainly(folder, nodes)))  # noqa: B023
+        line(f"  {what}", taken, plain, note(answer, exact))
+        if taken > LONGEST:
+            missed.append(f"{name} on a catalog, {what}: {taken:.1f} s")
+
+
+def plainly(folder: str, nodes: int) -> Content:
+    """Reads the edges as somebody without privacy would: the distinct pairs, by DuckDB."""
+    ends = 'least("from", "to") AS a, greatest("from", "to") AS b'
+    text = f'SELECT DISTINCT {ends} FROM \'{folder}/edges.parquet\' WHERE "from" <> "to"'
+    found = duckdb.sql(text).to_arrow_table()
+    return Content(range(nodes), np.stack([found.column(0).to_numpy(), found.column(1).to_numpy()], axis=1))
 
 
 def note(answer: Any, exact: Any) -> str:

@@ -442,6 +442,30 @@ PLANNING = (
         "return price.delta",
         "tests/planning/test_choose.py::test_discovered_keys_and_gaussian_noise_get_half_of_delta_each",
     ),
+    Mutant(
+        "sample-price-not-checked",
+        "the price of a sample is stated whether or not it covers the noise",
+        "planning/sampling.py",
+        "if amplified(epsilon, q) > price.epsilon or q * delta > price.delta:",
+        "if q * delta > price.delta:",
+        "tests/planning/test_sampling.py::test_a_price_that_does_not_cover_the_noise_is_never_stated",
+    ),
+    Mutant(
+        "sample-without-its-error",
+        "the margin of a count on a sample leaves out who was sampled",
+        "planning/releases/sampled.py",
+        "return spread.lowest(s - wide) / float(q), spread.highest(s + wide) / float(q)",
+        "return (s - wide) / float(q), (s + wide) / float(q)",
+        "tests/planning/test_sampling.py::test_a_counts_margin_holds_the_whole_tables_count",
+    ),
+    Mutant(
+        "sample-not-in-the-identity",
+        "a question on a sample is the same question as one on another sample",
+        "planning/records.py",
+        '**({} if work.sample is None else {"sample": encode(work.sample)}),',
+        "",
+        "tests/planning/test_sampling.py::test_the_sample_is_part_of_the_identity",
+    ),
 )
 
 PRIVACY = (
@@ -591,6 +615,22 @@ ENGINES = (
         'f"{x.text} <= {dialect.double(math.inf)}")',
         '"TRUE")',
         "tests/engines/test_duckdb.py::test_what_is_not_a_number_is_null_and_not_a_bound",
+    ),
+    Mutant(
+        "sample-ignored",
+        "the engine looks at everybody, at the price of a sample",
+        "engines/sql/relations.py",
+        "*filter(None, [self._sampled])",
+        "",
+        "tests/engines/test_sample.py::test_units_of_every_kind_have_the_coins_of_the_specification",
+    ),
+    Mutant(
+        "sample-by-a-public-key",
+        "the coins of a sample depend on no secret",
+        "query/sample.py",
+        "key=hashlib.blake2b(secret).digest()",
+        "key=hashlib.blake2b(KEY.encode()).digest()",
+        "tests/engines/test_sample.py::test_rows_of_one_unit_are_never_parted_and_the_secret_decides",
     ),
 )
 
@@ -960,6 +1000,38 @@ GRAPHS = (
         "min(_ONE, tau * _ONE * _ONE // int(each)) if each else _ONE",
         "_ONE if each else _ONE",
         "tests/graphs/test_programme.py::test_a_bracket_holds_whatever_the_solver_returns",
+    ),
+    Mutant(
+        "left-out-too-cheap",
+        "what a wider bound keeps is priced as what the bound itself keeps",
+        "graphs/questions.py",
+        "sensitivity=L1(WIDER * self.theta)",
+        "sensitivity=L1(self.theta)",
+        "tests/graphs/test_left_out.py::test_one_node_moves_the_edges_that_are_left_out_by_at_most_the_claim",
+    ),
+    Mutant(
+        "edges-twice",
+        "an edge that two rows list counts twice",
+        "query/work.py",
+        "joined[1:] != joined[:-1]",
+        "joined[1:] >= joined[:-1]",
+        "tests/engines/test_edges.py::test_pairs_are_sorted_and_unique",
+    ),
+    Mutant(
+        "people-beside-edges",
+        "people and edges share a budget",
+        "catalog/edges.py",
+        '    if edges.unit != "node":\n        return False\n',
+        '    if edges.unit != "node":\n        return True\n',
+        "tests/catalog/test_edges.py::test_what_is_not_one_graph_is_refused",
+    ),
+    Mutant(
+        "relation-of-people",
+        "a ledger takes the prices of edges for prices of people",
+        "workspace.py",
+        "neighbours=catalog.relation,",
+        "neighbours=catalog.neighbours,",
+        "tests/graphs/test_catalog.py::test_a_catalog_cannot_turn_edges_into_nodes",
     ),
 )
 

@@ -122,7 +122,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _is_generated_in_spark(item: pytest.Item) -> bool:
     """Whether a test draws hundreds of examples. Each takes Spark a second, so test_spark.py draws fewer."""
     given = getattr(getattr(item, "callspec", None), "params", {}).values()
-    return hasattr(getattr(item, "obj", None), "hypothesis") and "spark" in [value for value in given if isinstance(value, str)]
+    return hasattr(getattr(item, "obj", None), "hypothesis") and "spark" in [each for each in given if isinstance(each, str)]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dither.catalog.declare import between, column, values
     from dither.catalog.values import Budget, Catalog, Rows, Table
+    from dither.client.remote import Remote, connect
     from dither.curator import Curator, open
     from dither.errors import (
         ArgumentError,
@@ -134,6 +135,7 @@ __all__ = [
     "QueryError",
     "RandomizedResponse",
     "Receipt",
+    "Remote",
     "Replace",
     "Rows",
     "RunningSum",
@@ -148,6 +150,7 @@ __all__ = [
     "between",
     "clipped",
     "column",
+    "connect",
     "count",
     "count_distinct",
     "count_units",
@@ -183,6 +186,7 @@ __all__ = [
 # The module of each public name, as in `from dither.curator import Curator, open`.
 _HOMES: dict[str, tuple[str, ...]] = {
     "dither.curator": ("Curator", "open"),
+    "dither.client.remote": ("Remote", "connect"),
     "dither.errors": (
         "ArgumentError",
         "BudgetError",

@@ -110,6 +110,7 @@ class Quote:
             "ranks": ranks(self.plan, self.confidence),
             "confidence": str(self.confidence),
             "assumed_rows": self.assumed_rows,
+            "sample": sample_text(self.plan),
             "price": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
             "refused": self.refusal or None,
             "entry": self.again,
@@ -218,8 +219,14 @@ class Answer:
         holds with 99 %; at a higher confidence it is what the bounds allow. See also `ranks`.
         """
         level = self.at_confidence(confidence)
-        wide = margins(self.plan, self.noisy, self.table, level)
+        wide = self._margins if level == self.confidence else margins(self.plan, self.noisy, self.table, level)
+        wide = {name: list(each) for name, each in wide.items()}
         return consistent_margins(self.plan, self.noisy, self.table, wide, level) if self.is_consistent else wide
+
+    @cached_property
+    def _margins(self) -> dict[str, list[float | None]]:
+        """The margins at the answer's own confidence: several forms of an answer need them."""
+        return margins(self.plan, self.noisy, self.table, self.confidence)
 
     def ranks(self, confidence: Number | None = None) -> dict[str, float]:
         """Returns how many rows' worth the rank of each quantile column may be off."""
@@ -304,6 +311,8 @@ class Answer:
         notes += [self.chosen] if self.chosen else []
         notes += ["counts were made whole, not negative and adding up; ± includes it"] if self.is_consistent else []
         notes += ["; ".join(hidden)] if hidden else []
+        if (sample := self.plan.sample) is not None:
+            notes.append(f"estimated from a secret sample: each person was in it with probability {sample.q}; ± includes it")
         if constant := self._not_included():
             notes.append(f"not included in ±: {', '.join(constant)}")
         left = self.left()
@@ -331,7 +340,7 @@ class Answer:
             return ["there is no group to show"]
         keys = key_names(self.plan.query.keys)
         return [
-            f"no group is shown: a group of about {rule.margin('0.95')} people is needed. Ask at a higher price, group by "
+            f"no group is shown: a group of about {self.plan.people_shown} people is needed. Ask at a higher price, group by "
             f"fewer or coarser keys, or let the curator declare the values of {keys}: then all are shown"
         ]
 
@@ -355,7 +364,9 @@ class Answer:
         """Says that small groups are hidden where keys are found in the data."""
         rule = self.plan.threshold
         return (
-            [] if rule is None or not self.rows else [f"groups of fewer than about {rule.margin('0.95')} people are not shown"]
+            []
+            if rule is None or not self.rows
+            else [f"groups of fewer than about {self.plan.people_shown} people are not shown"]
         )
 
     def _unshown(self) -> list[str]:
@@ -447,6 +458,7 @@ class Answer:
             "chosen": self.chosen or None,
             "warning": self.warning or None,
             "confidence": str(self.confidence),
+            "sample": sample_text(self.plan),
             "price": {"epsilon": epsilon, "delta": delta},
             "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},
             "replayed": self.replayed,
@@ -564,6 +576,11 @@ def _reserved(program: Batch) -> Fraction:
     """Returns the part of epsilon that is for what is left out."""
     pairs = zip(program.cuts.parts, program.plans[program.own :], strict=False)
     return sum((plan.price.epsilon for part, plan in pairs if not part.free), Fraction(0))
+
+
+def sample_text(plan: Plan) -> str | None:
+    """Returns the probability of a plan's sample, as text; None if all units are looked at."""
+    return None if plan.sample is None else str(plan.sample.q)
 
 
 def left_out_lines(program: Batch) -> tuple[tuple[str, str], ...]:

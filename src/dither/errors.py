@@ -11,11 +11,16 @@ with places for arguments. Python shows `epsilon="0.1"`, a shell `--epsilon 0.1`
     QueryError       query      1    the question is not answered
     CatalogError     catalog    1    the catalog has problems
     BudgetError      budget     3    the budget does not allow the question
+    ApprovalError    approval   3    the question waits for a curator
     LedgerError      ledger     4    the ledger cannot be used
     NoLedgerError    no_ledger  4    there is no ledger
     StreamMovedError moved      4    somebody else advanced the stream meanwhile
     ClosedError      closed     4    a failure closed the catalog
     EngineError      engine     4    the question could not be computed
+    AccessError      access     1    a server does not let this person do this
+    RequestError     request    2    a server does not understand the request
+    ConflictError    conflict   2    an Idempotency-Key was used before
+    BusyError        busy       4    a server has too many questions waiting
 """
 
 from __future__ import annotations
@@ -385,6 +390,28 @@ class BudgetError(DitherError):
         super().__init__(what, fix=fix)
 
 
+class ApprovalError(DitherError):
+    """The question needs a curator's approval. `request` is the entry of the request; 0 if none was filed, as for a quote.
+
+    >>> print(ApprovalError("it costs more than ε = 0.1", request=12))
+    This question waits for a curator: it costs more than ε = 0.1. Its request is entry 12.
+      Fix: ask the same again once it is approved.   Charged: nothing.
+    """
+
+    code, exit_code = "approval", 3
+
+    def __init__(self, why: str, *, request: int = 0) -> None:
+        self.why = why
+        self.request = request
+        filed = f" Its request is entry {request}." if request else ""
+        fix = "ask the same again once it is approved." if request else "ask it: that files the request."
+        super().__init__(f"This question waits for a curator: {why}.{filed}", fix=fix)
+
+    def as_data(self) -> dict[str, Any]:
+        """Adds the entry of the request."""
+        return super().as_data() | {"request": self.request or None}
+
+
 class LedgerError(DitherError):
     """The ledger cannot be used: it is missing, locked, full or someone else's, or the catalog has changed.
 
@@ -397,7 +424,7 @@ class LedgerError(DitherError):
 
 
 class ClosedError(LedgerError):
-    """A failure closed the catalog to new questions. The text is the same for every failure.
+    """A failure, or the curator, closed the catalog to new questions. The text is the same for every failure.
 
     >>> print(ClosedError())
     This catalog is closed to new questions: an earlier one could not be computed.
@@ -406,11 +433,54 @@ class ClosedError(LedgerError):
 
     code = "closed"
 
-    def __init__(self) -> None:
-        super().__init__(
-            "This catalog is closed to new questions: an earlier one could not be computed.",
-            fix="ask the curator to look into it and run `dither reopen`. Stored answers are still given.",
-        )
+    def __init__(self, *, by_hand: bool = False) -> None:
+        why = "the curator closed it" if by_hand else "an earlier one could not be computed"
+        fix = "ask the curator" if by_hand else "ask the curator to look into it and run `dither reopen`"
+        super().__init__(f"This catalog is closed to new questions: {why}.", fix=f"{fix}. Stored answers are still given.")
+
+
+class AccessError(DitherError):
+    """A server does not let somebody do this: they are not logged in, or may not. `status`: of the HTTP response."""
+
+    code, exit_code = "access", 1
+
+    def __init__(self, what: str, *, status: int, fix: str) -> None:
+        self.status = status
+        super().__init__(what, fix=fix)
+
+
+class RequestError(DitherError):
+    """A server does not understand a request; no question was read. `status`: of the HTTP response."""
+
+    code = "request"
+
+    def __init__(self, what: str, *, status: int, fix: str) -> None:
+        self.status = status
+        super().__init__(what, fix=fix)
+
+
+class ConflictError(DitherError):
+    """An Idempotency-Key was used before, for another request. `status`: of the HTTP response."""
+
+    code = "conflict"
+
+    def __init__(self, what: str, *, status: int, fix: str) -> None:
+        self.status = status
+        super().__init__(what, fix=fix)
+
+
+class BusyError(DitherError):
+    """A server has too many questions waiting, or is stopping. Nothing was charged.
+
+    >>> print(BusyError())
+    The server has too many questions waiting.
+      Fix: ask again in a moment.   Charged: nothing.
+    """
+
+    code, exit_code = "busy", 4
+
+    def __init__(self, what: str = "The server has too many questions waiting.") -> None:
+        super().__init__(what, fix="ask again in a moment.")
 
 
 class Interrupted(KeyboardInterrupt):

@@ -38,7 +38,7 @@ class _Words(argparse.ArgumentParser):
 
 def _words() -> _Words:
     words = _Words(prog="%%dither", add_help=False)
-    for name in ("epsilon", "delta", "margin", "of", "analyst", "max-rows", "max-groups", "ledger", "key", "into"):
+    for name in ("epsilon", "delta", "margin", "of", "analyst", "max-rows", "max-groups", "sample", "ledger", "key", "into"):
         words.add_argument(f"--{name}")
     words.add_argument("--catalog", "-c")
     words.add_argument("--confidence", default="0.95")
@@ -82,6 +82,7 @@ class Magic:
             "max_rows": bound(given.max_rows),
             "max_groups": bound(given.max_groups),
             "left_out": given.left_out,
+            "sample": given.sample,
             "analyst": given.analyst,
         }
         survey = self._survey(given)

@@ -216,7 +216,7 @@ class Session:
         with self.close_guard.question_lock():
             self.close_guard.wait_for_closing()
             self.check_unchanged()
-            self._declare()
+            self.declare()
             again = {each.entry: self._again(each, self.who(analyst)) for each in made_of}
             who = next(iter(again.values())).analyst
             try:
@@ -260,9 +260,12 @@ class Session:
         compute: Callable[[], Sequence[Noisy]],
         show: Callable[[Paid], Shown],
         commit: Commit | None = None,
+        *,
+        stored: bool = False,
     ) -> Shown:
         """Reserves, computes, commits and shows; or shows the stored answer.
 
+        `stored`: only shows a stored answer, and never charges.
         `show` makes the result. It is called in here, so that an interrupt during it can say that the answer is stored.
         `commit` stores what was computed, if that is more than an answer: steps of a stream, with their state.
         """
@@ -270,7 +273,7 @@ class Session:
             attempt = self.ledger.attempt(request)
             paid: Paid | None = None
             try:
-                paid = self._paid(program, attempt, compute, commit)
+                paid = self._paid(program, attempt, compute, commit, stored)
                 return show(paid)
             except BaseException as stopped:
                 error = self._settle(attempt, paid, stopped)
@@ -285,14 +288,19 @@ class Session:
     # --- the path -----------------------------------------------------------------------------------------------
 
     def _paid(
-        self, program: Program, attempt: Reservation, compute: Callable[[], Sequence[Noisy]], commit: Commit | None
+        self,
+        program: Program,
+        attempt: Reservation,
+        compute: Callable[[], Sequence[Noisy]],
+        commit: Commit | None,
+        stored_only: bool,
     ) -> Paid:
         self.close_guard.wait_for_closing()
         self.check_unchanged()
-        self._declare()
+        self.declare()
         if self._unsettled:
             self._settle_rest()
-        stored = self.ledger.reserve(attempt)
+        stored = self.ledger.reserve(attempt, stored=stored_only)
         if isinstance(stored, StoredAnswer):
             counted = self.declaration.per_analyst is not None and stored.charged
             standing = (stored.caps, stored.total)
@@ -321,7 +329,7 @@ class Session:
                 fix="the curator opens the catalog again, with a new `snapshot` label if the data is a new version.",
             )
 
-    def _declare(self) -> None:
+    def declare(self) -> None:
         """Puts the catalog in force, and with it the budget, permanently. Only the first question does; quotes do not."""
         if not self._declared:
             self.ledger.register(self.declaration, expected=(self._before,))

@@ -169,7 +169,7 @@ def declaration(catalog: Catalog) -> Declaration:
         per_query=budget.per_query,
         least_epsilon=budget.least_epsilon,
         analysts=budget.analysts,
-        neighbours=catalog.neighbours,
+        neighbours=catalog.relation,
         snapshot=catalog.snapshot,
         units={name: _unit(catalog, table) for name, table in catalog.tables.items()},
     )
@@ -199,6 +199,11 @@ def _unit(catalog: Catalog, table: Table) -> str:
     """Shows who is protected in a table, with all references: a change anywhere in them changes the unit."""
     if table.public:
         return "public"
+    if table.edges is not None:
+        if table.edges.unit == "edge":
+            return "one edge"
+        parent, column = table.edges.listing or ("", "")
+        return f"one node with its edges, which is {parent}.{column} of {_unit(catalog, catalog.tables[parent])}"
     if table.unit is None:
         return "one row"
     words = f"one value of {table.unit.column}"

@@ -14,10 +14,11 @@ from accounting import truth
 from dither.errors import ArgumentError, PriceError
 from dither.exact.balls import working
 from dither.privacy import parts
-from dither.privacy.accountant.sampled import Sampled, guide_of
+from dither.privacy.accountant import sampled
+from dither.privacy.accountant.sampled import evaluators_of, guide_of
 from dither.privacy.losses import Curve, total
 from dither.privacy.parts import Part
-from dither.privacy.parts.sampled import SampledPart
+from dither.privacy.parts.sampled import Law, SampledPart
 
 GAP = 1e-6
 Delta = Callable[[float], float]
@@ -94,6 +95,12 @@ def test_merged_cells_are_never_above_the_price() -> None:
     assert truth.stick([merged] * 2, price * (1 - 1e-3)) > 1e-6
 
 
+def certified(listed: tuple[tuple[Part, int], ...], at: float, log_delta: float) -> float:
+    """The bound of delta in one direction."""
+    evaluators = evaluators_of(listed, guide_of(listed, log_delta), at, log_delta)
+    return float(sum(each(Fraction(at)).upper() for each in evaluators))
+
+
 def test_each_direction_alone_is_a_bound_of_that_direction() -> None:
     part = parts.Subsampled(parts.DiscreteGaussian(1, 1), "1/2")
     for each in (part, part.reverse()):
@@ -101,7 +108,7 @@ def test_each_direction_alone_is_a_bound_of_that_direction() -> None:
         for at in (0.2, 0.6):
             exact = truth.stick([truth.outputs(each)] * 3, at)
             with working(128):
-                found = float(Sampled(listed, guide_of(listed, math.log(exact)), at, math.log(exact))(Fraction(at)).upper())
+                found = certified(listed, at, math.log(exact))
             assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-4)
 
 
@@ -195,3 +202,85 @@ def test_the_largest_loss_of_a_sample_is_amplified() -> None:
     part = parts.Subsampled(parts.Laplace(1), "1/10")
     assert float(part.pure or 0) == pytest.approx(math.log(0.9 + 0.1 * math.e))
     assert Curve.of(part, 3).epsilon() == 3 * (part.pure or 0)
+
+
+# --- rare samples -------------------------------------------------------------------------------------------------------
+
+
+def test_two_rare_steps_are_within_a_millionth_of_the_convolution_at_high_precision() -> None:
+    for q, sigma, delta in (("1e-6", 1.0, 1e-30), ("1e-8", 0.5, 1e-10), ("1e-4", 1.0, 1e-20)):
+        price = float(Curve.of(parts.SubsampledGaussian(q, Fraction(sigma)), 2).epsilon(Fraction(repr(delta))))
+
+        def exact(epsilon: float, q: str = q, sigma: float = sigma) -> float:
+            return truth.two_steps(q, sigma, epsilon)
+
+        assert holds(price, exact, delta)
+        assert not holds(price * (1 - 1e-5), exact, delta)
+        assert not holds(price * (1 + 1e-5), exact, delta)
+
+
+@pytest.mark.parametrize(("q", "n", "delta"), [("1e-4", 3, 1e-20), ("1e-3", 2, 1e-25), ("1e-6", 3, 1e-30)])
+def test_rare_discrete_steps_are_within_a_millionth_of_their_outputs(q: str, n: int, delta: float) -> None:
+    part = parts.Subsampled(parts.DiscreteGaussian(1, 1), q)
+
+    def exact(epsilon: float) -> float:
+        return truth.stick([truth.outputs(part, 15)] * n, epsilon)
+
+    price = float(Curve.of(part, n).epsilon(Fraction(repr(delta))))
+    assert holds(price, exact, delta)
+    assert not holds(price * (1 + 1e-5), exact, delta)
+
+
+# n, q, sigma, delta and the price; delta there was checked by convolutions of positive numbers on a grid, without transforms.
+RARE = [
+    (100, "1e-6", "1", "1e-30", 0.0530910373),
+    (100, "1e-8", "1", "1e-30", 0.000349627818),
+    (100, "1e-4", "2", "1e-30", 0.0244988622),
+    (10_000, "1e-6", "1", "1e-30", 0.0802287732),
+    (10_000, "1e-8", "1/2", "1e-30", 4.51835437),
+]
+
+
+@pytest.mark.parametrize(("n", "q", "sigma", "delta", "price"), RARE)
+def test_many_rare_steps_cost_little_more_than_one_at_a_share_of_delta(
+    n: int, q: str, sigma: str, delta: str, price: float
+) -> None:
+    part = parts.SubsampledGaussian(q, sigma)
+    found = float(Curve.of(part, n).epsilon(delta))
+    assert found == pytest.approx(price, rel=1e-6)
+    alone = float(Curve.of(part).epsilon(Fraction(delta) / n))
+    assert alone < found < 1.01 * alone
+
+
+def test_without_the_cuts_that_would_be_several_times_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = parts.SubsampledGaussian("1e-6", 1)
+    monkeypatch.setattr(sampled, "_DOUBT", math.inf)
+    assert float(Curve.of(part, 100).epsilon("1e-30")) > 2 * 0.0530910373
+
+
+def test_rare_steps_of_several_kinds_are_priced_between_their_parts() -> None:
+    kinds = [parts.SubsampledGaussian("1e-6", 1), parts.Subsampled(parts.DiscreteGaussian(1, 1), "1e-6")]
+    both_kinds = float(total([Curve.of(kind, 50) for kind in kinds]).epsilon("1e-25"))
+    one, other = (float(Curve.of(kind, 50).epsilon("1e-25")) for kind in kinds)
+    doubled = [float(Curve.of(kind, 50).epsilon("5e-26")) for kind in kinds]
+    assert max(one, other) < both_kinds < max(doubled) * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("cut", [-2.0, 0.3, 5.0])
+@pytest.mark.parametrize("part", [part for part in CLOUDS if not part.removed], ids=str)
+def test_pieces_add_up_to_the_whole(part: SampledPart, cut: float) -> None:
+    law = part.law(-80.0)
+    sizes = [
+        part.cloud_of(each, 1.5, 2.0) for each in (law, law.within(-math.inf, cut), law.within(cut, math.inf)) if mass(each)
+    ]
+    whole, *pieces = [math.exp(cloud.tilted(1.5)[0]) for cloud in sizes]
+    assert sum(pieces) == pytest.approx(whole, rel=1e-12)
+    # The twin: two cuts that are not the same lose what lies between them.
+    apart = [each for each in (law.within(-math.inf, cut - 0.7), law.within(cut, math.inf)) if mass(each)]
+    lost = whole - sum(math.exp(part.cloud_of(each, 1.5, 2.0).tilted(1.5)[0]) for each in apart)
+    between = law.within(cut - 0.7, cut)
+    assert (lost > 1e-9 * whole) == (mass(between) and math.exp(part.cloud_of(between, 1.5, 2.0).tilted(1.5)[0]) > 1e-9 * whole)
+
+
+def mass(law: Law) -> bool:
+    return law.field is not None or bool(len(law.u))

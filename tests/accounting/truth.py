@@ -108,10 +108,10 @@ def merged_delta(pairs: Sequence[tuple[Part, int]], cells: int, epsilon: float) 
 Outputs = tuple[np.ndarray, np.ndarray]
 
 
-def outputs(part: Part) -> Outputs:
+def outputs(part: Part, reach: int = 12) -> Outputs:
     """The probabilities of all outputs with and without the unit (or with one value and another), in floats."""
     if isinstance(part, parts.Subsampled):
-        with_unit, without = outputs(part.part)
+        with_unit, without = outputs(part.part, reach)
         mixed = float(1 - part.q) * without + float(part.q) * with_unit
         return (without, mixed) if part.removed else (mixed, without)
     if isinstance(part, parts.KaryResponse):
@@ -127,7 +127,7 @@ def outputs(part: Part) -> Outputs:
         without = np.array([1.0, *((1 - a) * a**x for x in range(1, k)), a**k]) / (1 + a)
         return without[::-1], without
     if isinstance(part, parts.DiscreteGaussian):
-        reach = 12 * math.isqrt(math.ceil(part.variance)) + 12
+        reach = reach * math.isqrt(math.ceil(part.variance)) + reach
         x = np.arange(-reach, reach + part.shift + 1)
         weights = [np.exp(-((x - at) ** 2) / (2 * float(part.variance))) for at in (part.shift, 0)]
         return weights[0] / weights[0].sum(), weights[1] / weights[1].sum()
@@ -144,6 +144,32 @@ def cells(q: float, sigma: float, count: int) -> Outputs:
 
     near, far = masses(x / sigma), masses((x - 1) / sigma)
     return (1 - q) * near + q * far, near
+
+
+def two_steps(q: str, sigma: float, epsilon: float) -> float:
+    """delta of two subsampled Gaussian steps, a unit added: the mean of one step's delta over the other, to 60 digits."""
+    with working(400):
+        share, s, e = arb(q), arb(sigma), arb(epsilon)
+
+        def above(x: arb) -> arb:
+            return (x / (s * arb(2).sqrt())).erfc() / 2
+
+        def alone(at: arb) -> arb:
+            """delta of one step: P(L > at) - e^at Q(L > at)."""
+            x = s * s * ((at.exp() - 1 + share) / share).log() + arb(1) / 2
+            return (1 - share - at.exp()) * above(x) + share * above(x - 1)
+
+        def weighted(x: arb) -> arb:
+            mixed = 1 - share + share * ((x - arb(1) / 2) / (s * s)).exp()
+            return (-x * x / (2 * s * s)).exp() * mixed * alone(e - mixed.log())
+
+        # Beyond `last` the loss is above epsilon - ln(1 - q). No loss of the other is below ln(1 - q), so there is no kink.
+        last = s * s * (((e - (1 - share).log()).exp() - 1 + share) / share).log() + arb(1) / 2
+        half, nodes = (last + 30 * s) / 200, [arb.legendre_p_root(24, k, weight=True) for k in range(24)]
+        middles = [half * (2 * k + 1) - 30 * s for k in range(100)]
+        bulk = sum((w * weighted(middle + half * x) for middle in middles for x, w in nodes), arb(0))
+        tail = (1 - share) * above(last) + share * above(last - 1) - e.exp() * above(last)
+        return float((bulk * half / (s * (2 * arb.pi()).sqrt()) + tail).mid())
 
 
 def stick(releases: Sequence[Outputs], epsilon: float) -> float:

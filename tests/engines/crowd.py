@@ -83,7 +83,7 @@ def kept_of(groups: Any) -> dict[int, list[int]]:
     kept: dict[int, list[int]] = {}
     for group in groups:
         kept.setdefault(group.key[0] // 100, []).append(group.key[0])
-    return kept
+    return {unit: sorted(keys) for unit, keys in kept.items()}
 
 
 OWN = (Named("i", Column("i")),)

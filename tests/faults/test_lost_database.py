@@ -17,12 +17,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from dither.engines.postgres import connection as connection_file
-from dither.engines.postgres.connection import Connection, Row
 
 import dither as dt
 from dither.curator import STEPS, Curator, Steps
 from dither.engines.base import Engine
+from dither.engines.postgres import connection as connection_file
+from dither.engines.postgres.connection import Connection, Row
 from dither.errors import ClosedError, EngineError
 from dither.query.nodes import Column
 from dither.query.work import Bins, Cell, Distinct, Group, Quantised, Sums, Work

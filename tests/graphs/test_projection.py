@@ -175,9 +175,9 @@ def test_answers_of_a_large_price_are_those_of_the_projected_graph() -> None:
 def test_noise_is_for_the_claimed_sensitivity() -> None:
     graph = dt.Graph([], 8, unit="node")
     asked = {
-        3: graph.edge_count(epsilon=1, most_degree=3),
-        7: graph.degree_histogram(epsilon=1, most_degree=3),
-        4: graph.cumulative_degrees(epsilon=1, most_degree=3),
+        3: graph.edge_count(epsilon=1, most_degree=3, left_out=False),
+        7: graph.degree_histogram(epsilon=1, most_degree=3, left_out=False),
+        4: graph.cumulative_degrees(epsilon=1, most_degree=3, left_out=False),
     }
     for sensitivity, answer in asked.items():
         assert answer.margin() == dt.Geometric(epsilon=1, sensitivity=sensitivity).margin("0.95")

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dither import curator
-from dither.cli import history
+from dither import curator, history
 from dither.engines.duckdb.engine import DuckDB
 from dither.errors import DitherError
 from journey.hospital import BY_WARD, COUNT, built, run

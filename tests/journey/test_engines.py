@@ -178,7 +178,7 @@ def test_a_private_file_does_not(hospital: Path, place: Place) -> None:
 FUNCTIONS = """
 CREATE TABLE functions AS
 SELECT oid::bigint AS id, proname AS name, pronargs AS arguments, procost AS cost, prorows AS returned,
-    provolatile AS volatility, proisstrict AS strict, prorettype::regtype::text::varchar(60) AS result,
+    provolatile::text AS volatility, proisstrict AS strict, prorettype::regtype::text::varchar(60) AS result,
     1e3::numeric / (pronargs + 1) AS share, date '1996-07-08' + pronargs * 400 AS since
 FROM pg_proc
 """

@@ -72,6 +72,7 @@ def broken(ledger: Ledger) -> None:
 def test_what_is_taken_away_stops_the_ledger(ledger: Ledger, clock: Clock, key: str) -> None:
     asked(ledger, 1, "0.8")
     opened_stream(ledger)
+    ledger.set_policy(Fraction(9))
     broken(ledger)
     execute(ledger.store, f"DELETE FROM state WHERE key = '{key}'")
     refuses(Ledger(ledger.store, KEY, clock))
@@ -82,7 +83,9 @@ def test_what_is_taken_away_stops_the_ledger(ledger: Ledger, clock: Clock, key: 
 def test_what_is_put_back_alone_stops_the_ledger(ledger: Ledger, clock: Clock, key: str) -> None:
     asked(ledger, 1, "0.1")
     stream = opened_stream(ledger, epsilon="0.01")
+    ledger.set_policy(Fraction(9))
     old = texts(ledger)
+    ledger.set_policy(Fraction(8))
     advanced(ledger, stream, 0, 1)
     ledger.register(declaration(catalog_hash="c2"))
     asked(ledger, 2, "0.8", analyst="bob", catalog_hash="c2", tables=("visits",))

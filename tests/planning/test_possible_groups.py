@@ -129,6 +129,18 @@ def test_no_group_is_refused_and_free(curator: dt.Curator) -> None:
     assert "Charged: nothing" in str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["NULLIF(state, state)", "CAST('abc' AS INT)", "CASE WHEN FALSE THEN state END"])
+def test_a_key_that_is_always_null_has_no_group_and_is_free(curator: dt.Curator, key: str) -> None:
+    """Also where an earlier answer could give groups: a quote looks for one."""
+    curator.ask("SELECT state, COUNT(*) AS n FROM people GROUP BY 1", epsilon=1)
+    before = curator.budget.spent
+    for call in (curator.quote, curator.ask):
+        with pytest.raises(dt.DitherError, match="has no group") as caught:
+            call(f"SELECT {key} AS k, COUNT(*) AS n FROM people GROUP BY 1", epsilon=1)
+        assert "Charged: nothing" in str(caught.value)
+    assert curator.budget.spent == before
+
+
 def test_the_plan_says_how_many(curator: dt.Curator) -> None:
     assert "5 public values of region, abbrev" in curator.quote(BY_STATE, epsilon=1).explain()
 

@@ -84,6 +84,7 @@ def schema_faults(tables: Mapping[str, Table], schemas: Mapping[str, Schema]) ->
         for part, named in (("unit", table.unit.column if table.unit else None), ("key", table.key)):
             faults += _identifying((*path, part), table, named, schema) if named is not None else []
         faults += _reference(name, tables, schemas)
+        faults += _graph(name, tables, schemas)
     return faults
 
 
@@ -98,9 +99,11 @@ def complete(catalog: Catalog, schemas: Mapping[str, Schema]) -> Catalog:
         usable[name] += [column for column, kind in schemas[name].items() if table.public and kind != UNSUPPORTED]
         if table.unit and table.unit.references:
             usable[table.unit.references[0]].append(table.unit.references[1])
+        if table.edges is not None and table.edges.listing is not None:
+            usable[table.edges.listing[0]].append(table.edges.listing[1])
     tables = {}
     for name, table in catalog.tables.items():
-        declared = {**{column: ColumnFacts() for column in usable[name]}, **table.columns}
+        declared = {**{column: ColumnFacts() for column in usable[name]}, **_end_facts(table), **table.columns}
         known = {column: replace(facts, kind=kind_read(facts, schemas[name][column])) for column, facts in declared.items()}
         tables[name] = replace(table, columns=known)
     return replace(catalog, tables=tables)
@@ -199,6 +202,43 @@ def _reference(name: str, tables: Mapping[str, Table], schemas: Mapping[str, Sch
         if mine != theirs:
             what = f"{name}.{unit.column} is {mine} and {parent}.{column} is {theirs}, so no row would find its person."
             yield Fault(path, what, _one_kind((name, unit.column, mine), (parent, column, theirs), schemas))
+
+
+def _end_facts(table: Table) -> dict[str, ColumnFacts]:
+    """Returns the columns of both ends of an edge. They are read in the kind of the nodes if these are listed as labels."""
+    if table.edges is None:
+        return {}
+    nodes = table.edges.nodes
+    kind = (nodes.kind or "int") if isinstance(nodes, ColumnFacts) else None
+    return {end: ColumnFacts(kind) for end in table.edges.ends}
+
+
+def _graph(name: str, tables: Mapping[str, Table], schemas: Mapping[str, Schema]) -> Iterator[Fault]:
+    """Refuses ends of edges that are missing, cannot be labels, or are of another kind than the nodes."""
+    edges, schema, path = tables[name].edges, schemas[name], ("tables", name, "edge")
+    if edges is None:
+        return
+    listing, wanted = edges.listing, None
+    if listing is not None:
+        parent, column = listing
+        if parent not in schemas or column not in schemas[parent]:
+            faults = [_missing(("tables", name, "nodes"), parent, column, schemas[parent])] if parent in schemas else []
+            yield from faults
+            return
+        wanted = kind_read(tables[parent].columns.get(column, ColumnFacts()), schemas[parent][column])
+        if wanted not in ("int", "text"):
+            what = f"{parent}.{column} is {wanted}, and nodes are whole numbers or texts."
+            yield Fault(("tables", name, "nodes"), what, "name another column, or declare its kind.")
+            return
+    for end, implied in _end_facts(tables[name]).items():
+        if end not in schema:
+            yield _missing(path, name, end, schema)
+            continue
+        kind, asked = kind_read(tables[name].columns.get(end, implied), schema[end]), wanted or implied.kind or ""
+        if kind != asked or kind not in READ_AS.get(schema[end], ()):
+            fix = f'write {end} = {{ kind = "{asked}" }} under [tables.{name}.columns].'
+            fix = fix if asked in READ_AS.get(schema[end], ()) else f"store {name}.{end} as {asked}."
+            yield Fault(path, f"{name}.{end} is {kind} and the nodes are {asked}, so no edge would find its nodes.", fix)
 
 
 def _one_kind(mine: tuple[str, str, str], theirs: tuple[str, str, str], schemas: Mapping[str, Schema]) -> str:

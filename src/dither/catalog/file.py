@@ -21,7 +21,7 @@ from typing import Any
 from dither.catalog.declare import read_column
 from dither.catalog.reading import read_source
 from dither.catalog.rules import NEIGHBOURS, Fault, Path, faults, listed
-from dither.catalog.values import Budget, Catalog, ColumnFacts, Rows, Table, TableCaps, Unit, amount
+from dither.catalog.values import AtMost, Budget, Catalog, ColumnFacts, Edges, Rows, Table, TableCaps, Unit, amount
 from dither.errors import CatalogError, Fix, Python, Shell
 from dither.text import did_you_mean
 
@@ -139,12 +139,13 @@ class _Scanner:
 
 Problem = tuple[int | None, str, str]
 
-_TOP = ("budget", "privacy", "engine", "tables", "snapshot")
+_TOP = ("budget", "privacy", "engine", "tables", "snapshot", "service")
 SPARK = "spark:"  # how the name of a table of Spark begins
 _BUDGET = ("epsilon", "delta", "per_analyst", "per_query", "least_epsilon")
 _EXAMPLE = 'dt.Catalog(tables={"people": dt.Table(...)}, budget=dt.Budget(epsilon=1))'
 _DATA = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".duckdb", ".db", ".ddb", ".json", ".xlsx", ".arrow")
 _TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "read", "columns", "caps")
+_EDGES = ("edge", "nodes", "at_most")
 
 
 def to_catalog(catalog: object) -> Catalog:
@@ -244,6 +245,8 @@ class _Reader:
 
     def document(self, written: Mapping[str, Any]) -> None:
         self._report_unknown((), written, _TOP)
+        if not isinstance(written.get("service", {}), dict):  # the server reads it: server/settings.py
+            self._report(("service",), "service must hold named values.", "write a section [service].")
         self.budget = self._budget(written.get("budget"))
         privacy = self._section(("privacy",), written.get("privacy", {}), ("neighbours",))
         self.neighbours = self._text(("privacy", "neighbours"), privacy, NEIGHBOURS[0]) or NEIGHBOURS[0]
@@ -281,17 +284,18 @@ class _Reader:
 
     def _table(self, name: str, written: Any) -> Table | None:
         path = ("tables", name)
-        section = self._section(path, written, _TABLE)
+        section = self._section(path, written, (*_TABLE, *_EDGES))
         if not isinstance(written, dict):
             return None
         source = self._text((*path, "source"), section, None)
         if not source:
             self._report(path, f"{name} has no source.", 'write source = "people.parquet".')
             return None
-        unit = self._unit(name, section.get("unit"))
+        edges = self._edges(name, section)
+        unit = self._unit(name, section.get("unit")) if edges is None else None
         protected = unit if isinstance(unit, Unit) else None
         counts = {part: self._count((*path, part), section) for part in ("max_rows", "max_groups")}
-        if unit is None and "unit" in section:
+        if unit is None and "unit" in section and edges is None:
             return None
         read, faults = read_source((*path, "read"), section.get("read", {}))
         self.faults += faults
@@ -305,8 +309,36 @@ class _Reader:
             columns=self._columns(name, section.get("columns", {})),
             caps=self._caps((*path, "caps"), section.get("caps", {})),
             read=read,
-            **counts,
+            edges=edges,
+            max_rows=counts["max_rows"],
+            max_groups=counts["max_groups"],
         )
+
+    def _edges(self, table: str, section: Mapping[str, Any]) -> Edges | None:
+        """Reads what a table of edges declares; None for other tables."""
+        path = ("tables", table)
+        if "edge" not in section:
+            for part in _EDGES[1:]:
+                if part in section:
+                    self._report((*path, part), f"{part} is for tables of edges.", 'write edge = ["from", "to"] as well.')
+            return None
+        ends, unit = section["edge"], section.get("unit", "")
+        written = section.get("nodes")
+        nodes: tuple[str, str] | ColumnFacts | None = None
+        if isinstance(written, str):
+            parent, dot, column = written.partition(".")
+            if parent and dot and column:
+                nodes = (parent, column)
+            else:
+                self._report((*path, "nodes"), f"{table}.nodes must name a table and a column.", 'write nodes = "people.id".')
+                nodes = (table, "")
+        elif written is not None:
+            nodes, faults = read_column((*path, "nodes"), written)
+            self.faults += faults
+        limits = self._section((*path, "at_most"), section.get("at_most", {}), ("nodes", "edges"))
+        counts = {part: self._count((*path, "at_most", part), limits) for part in ("nodes", "edges")}
+        listed_ends: Any = tuple(ends) if isinstance(ends, list) else ends  # rules.py refuses what is not two names
+        return Edges(listed_ends, unit if isinstance(unit, str) else "", nodes, AtMost(**counts))
 
     def _columns(self, table: str, written: Any) -> dict[str, ColumnFacts]:
         path = ("tables", table, "columns")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dither.catalog.edges import edge_faults
 from dither.exact.numbers import encode_toml
 from dither.text import did_you_mean, folded, visible
 
@@ -239,6 +240,7 @@ def faults(
         found += _rows(name, table, neighbours)
         found += _edge(name, tables, unread)
     found += _cycles(tables)
+    found += [Fault(*each) for each in edge_faults(tables, neighbours, unread)]
     if neighbours == "replace" and not unread and not any(table.rows.public for table in tables.values()):
         what = "Replacing one person by another keeps the number of people, so that number must be declared public."
         found.append(Fault(("privacy", "neighbours"), what, "declare rows = { public = N } for the table with one row each."))
@@ -306,8 +308,8 @@ def _table(name: str, table: Table, unit: str) -> _Faults:
     path = ("tables", name)
     if not _NAME.match(name):
         yield Fault(path, f"{name!r} is not a valid table name.", "use letters, digits and _, not starting with a digit.")
-    protected = table.by_row or table.unit is not None
-    if table.public and protected:
+    protected = table.by_row or table.unit is not None or table.edges is not None
+    if table.public and protected and table.edges is None:
         yield Fault((*path, "unit"), f"{name} is public and has a unit to protect.", "keep one of public and unit.")
     if not table.public and not protected:
         what = f"{name} declares neither a unit nor that it is public."

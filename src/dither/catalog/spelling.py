@@ -21,7 +21,7 @@ _NAME = r'[A-Za-z_]\w*|"(?:[^"\\]|\\.)*"'
 _SETTING = re.compile(rf"({_NAME}) = ({_VALUE})")
 _TABLE = re.compile(rf"({_NAME}) = \{{ ((?:{_NAME}) = (?:{_VALUE})(?:, (?:{_NAME}) = (?:{_VALUE}))*) \}}")
 _DATE = re.compile(r"\b([0-9]{4})-([0-9]{2})-([0-9]{2})\b")
-_MAPPINGS = ("rows", "caps", "unit", "read")  # arguments of dt.Table that are mappings
+_MAPPINGS = ("rows", "caps", "unit", "read", "at_most")  # arguments of dt.Table that are mappings
 
 
 def in_python(fix: str) -> str:
@@ -50,6 +50,8 @@ def _table(found: re.Match[str]) -> str:
     name, settings = found[1], found[2]
     if name in _MAPPINGS:
         return f"{name}={{{_SETTING.sub(_entry, settings)}}}"
+    if name == "nodes":
+        return f"nodes=dt.column({_SETTING.sub(_argument, settings)})"
     quoted = name if name.startswith('"') else f'"{name}"'
     return f"{quoted}: dt.column({_SETTING.sub(_argument, settings)})"
 

@@ -14,7 +14,7 @@ from typing import Any
 from dither.catalog.declare import date_of, time_of
 from dither.catalog.reading import AS_IS, DEFAULT, LINES, TEXT_FILE, Cells, Read
 from dither.catalog.rules import LONGEST
-from dither.catalog.values import Budget, Catalog, ColumnFacts, Key, Table, TableCaps, least_price
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Edges, Key, Table, TableCaps, least_price
 from dither.errors import CatalogError
 from dither.exact.numbers import encode_toml
 
@@ -86,7 +86,9 @@ def _table(name: str, table: Table) -> list[str]:
         what = f"{name} is a frame in memory and has no path to write into a file."
         raise CatalogError([(None, what, "save it as Parquet and name the file as the source.")])
     lines = [f"source = {quoted(os.fspath(table.source))}"]
-    if table.by_row:
+    if table.edges is not None:
+        lines += _edges(table.edges)
+    elif table.by_row:
         lines.append('unit = "row"')
     elif table.unit is not None:
         column, parent = quoted(table.unit.column), table.unit.references
@@ -103,6 +105,17 @@ def _table(name: str, table: Table) -> list[str]:
     caps = ", ".join(f"{part} = {value}" for part, value in limits.items() if value is not None)
     lines += [f"caps = {{ {caps} }}"] if caps else []
     return lines
+
+
+def _edges(edges: Edges) -> list[str]:
+    lines = [f"edge = [{', '.join(map(quoted, edges.ends))}]", f"unit = {quoted(edges.unit)}"]
+    if edges.nodes is not None:
+        lines.append(
+            f"nodes = {_column(edges.nodes) if isinstance(edges.nodes, ColumnFacts) else quoted('.'.join(edges.nodes))}"
+        )
+    limits = {"nodes": edges.at_most.nodes, "edges": edges.at_most.edges}
+    said = ", ".join(f"{part} = {value}" for part, value in limits.items() if value is not None)
+    return [*lines, f"at_most = {{ {said} }}"] if said else lines
 
 
 def _read(read: Read) -> list[str]:
@@ -163,7 +176,7 @@ def _canonical(value: Any) -> Any:
     """Returns a value that JSON encodes in one way only. Types are named, so that 1, "1" and true differ."""
     if isinstance(value, (Catalog, Table)):
         parts = {name: getattr(value, name) for name in value.__dataclass_fields__ if name != "source"}
-        later = {"read": DEFAULT, "caps": TableCaps()}  # fields added later, as below
+        later = {"read": DEFAULT, "caps": TableCaps(), "edges": None}  # fields added later, as below
         return {name: _canonical(part) for name, part in parts.items() if name not in later or part != later[name]}
     if isinstance(value, Budget):  # fields added later enter only if declared, so that older digests stay the same
         parts = {name: getattr(value, name) for name in value.__dataclass_fields__}

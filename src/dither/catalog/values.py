@@ -70,6 +70,30 @@ class TableCaps:
     max_groups: int | None = None
 
 
+@dataclass(frozen=True)
+class AtMost:
+    """The most nodes and edges of a graph, as the curator declares it. Questions whose time grows fast need both."""
+
+    nodes: int | None = None
+    edges: int | None = None
+
+
+@dataclass(frozen=True)
+class Edges:
+    """A table of edges: the columns of both ends, what is protected ("edge" or "node"), and what the nodes are: a column, as
+    (table, column), or labels."""
+
+    ends: tuple[str, str]
+    unit: str
+    nodes: tuple[str, str] | ColumnFacts | None
+    at_most: AtMost = AtMost()
+
+    @property
+    def listing(self) -> tuple[str, str] | None:
+        """The (table, column) that lists the nodes; None if they are labels."""
+        return self.nodes if isinstance(self.nodes, tuple) else None
+
+
 @dataclass(frozen=True, init=False)
 class Table:
     """One table. A Catalog refuses a table that has no unit, is not `by_row` and is not public.
@@ -79,6 +103,8 @@ class Table:
     `by_row`: every row is its own unit (unit = "row"). `key`: a column with unique values, checked on opening.
     `max_rows`, `max_groups`: the default bounds of a question, which the engine enforces. A question may set others, up to
     `caps`; without a default they are chosen for each question ("auto"). `max_groups` is 1 by default if `max_rows` is 1.
+    `edge`: the columns of both ends, for a table of edges; its unit is "edge" or "node". `nodes`: what the nodes are, as in
+    "people.id", dt.between(0, 999) or dt.values("ann", "bob"). `at_most`: how large the graph is, as in {"nodes": 2000}.
 
     >>> Table("visits.parquet", unit={"column": "person", "references": "people.id"}, max_rows=20).unit
     Unit(column='person', references=('people', 'id'))
@@ -95,6 +121,7 @@ class Table:
     columns: Mapping[str, ColumnFacts]
     caps: TableCaps
     read: Read
+    edges: Edges | None
 
     def __init__(
         self,
@@ -109,7 +136,15 @@ class Table:
         columns: Mapping[str, ColumnFacts] | None = None,
         caps: TableCaps | Mapping[str, int] | None = None,
         read: Read | Mapping[str, Any] | None = None,
+        edge: Sequence[str] | None = None,
+        nodes: str | ColumnFacts | None = None,
+        at_most: AtMost | Mapping[str, int] | None = None,
+        *,
+        edges: Edges | None = None,
     ) -> None:
+        edges = _edges(edge, unit, nodes, at_most) if edges is None else edges
+        if edges is not None:
+            unit = None
         if isinstance(unit, str) and unit == "row":
             unit, by_row = None, True
         _check_types(by_row=by_row, public=public, max_rows=max_rows, max_groups=max_groups)
@@ -120,7 +155,7 @@ class Table:
         _fill(self, source=source, unit=_unit(unit), by_row=by_row, public=public, max_rows=max_rows, max_groups=max_groups)
         facts = {} if columns is None else columns
         _check_mapping(ColumnFacts, facts, "columns")
-        _fill(self, rows=_rows(rows), key=key, columns=dict(facts), caps=_caps(caps), read=_read(read))
+        _fill(self, rows=_rows(rows), key=key, columns=dict(facts), caps=_caps(caps), read=_read(read), edges=edges)
 
 
 @dataclass(frozen=True, init=False)
@@ -182,6 +217,12 @@ class Catalog:
         if faults:
             raise CatalogError([(None, fault.what, in_python(fault.fix)) for fault in faults])
 
+    @property
+    def relation(self) -> str:
+        """The name of the one neighbour relation of this catalog: "edge" or "node" if it has a graph, else `neighbours`."""
+        units = (table.edges.unit for table in self.tables.values() if table.edges is not None)
+        return next(units, self.neighbours)
+
 
 def least_price(epsilon: Fraction) -> Fraction:
     """Returns the lowest price of a question if the catalog declares none."""
@@ -239,6 +280,29 @@ def _unit(unit: Unit | str | Mapping[str, str] | None) -> Unit | None:
     if not (table and dot and referenced):
         raise CatalogError([(None, "references must name a table and a column.", fix)])
     return Unit(column, (table, referenced))
+
+
+def _edges(edge: Any, unit: Any, nodes: Any, at_most: Any) -> Edges | None:
+    """Returns what a table of edges declares. rules.py checks the values."""
+    if edge is None:
+        if nodes is not None or at_most is not None:
+            fix = Fix("write {it} as well, or leave nodes and at_most out.", it=Python('edge=("from", "to")'))
+            raise CatalogError([(None, "nodes and at_most are for tables of edges.", fix)])
+        return None
+    if isinstance(edge, str) or not isinstance(edge, Sequence):
+        raise CatalogError([(None, f"edge is a {type(edge).__name__}.", Fix("write {it}.", it=Python('edge=("from", "to")')))])
+    if isinstance(nodes, str):
+        table, _, column = nodes.partition(".")
+        nodes = (table, column)
+    if nodes is not None and not isinstance(nodes, ColumnFacts) and not (isinstance(nodes, tuple) and all(nodes)):
+        fix = Fix("write {it}.", it=Python('nodes="people.id"'))
+        raise CatalogError([(None, "nodes names no table and column, and lists no labels.", fix)])
+    if at_most is not None and not isinstance(at_most, AtMost):
+        if not isinstance(at_most, Mapping) or set(at_most) - {"nodes", "edges"}:
+            fix = Fix("write {it}.", it=Python('at_most={"nodes": 2000, "edges": 10000}'))
+            raise CatalogError([(None, "at_most says something other than nodes or edges.", fix)])
+        at_most = AtMost(**at_most)
+    return Edges(tuple(edge), unit if isinstance(unit, str) else "", nodes, at_most or AtMost())
 
 
 def _rows(rows: Rows | Mapping[str, int] | None) -> Rows:

@@ -4,13 +4,16 @@
     catalog     init, check, suggest     declare the data, create the ledger, find bounds
     ask         quote, ask               the price of a question; its answer
     stream      stream                   a running sum over time
+    graph       graph                    counts of edges, degrees and triangles
     ledger      budget, verify           what was spent; whether the ledger is intact
                 backup, restore          copies of the ledger
                 witness, reopen          heads kept elsewhere; new questions after a failure
     history     history                  who asked what
+    approvals   approvals, close         questions that wait for a curator; no new questions
     audit       audit                    checks a privacy claim
     explain     explain, demo            what an epsilon means; a tour on made-up data
     local       local simulate           a survey without a trusted curator
+    serve       serve, people            answers over HTTP; who may ask there
     output      output files and formats
     screen      text, tables and bars on stdout and stderr
 
@@ -20,11 +23,25 @@ when it runs, because `dither --help` must not wait for a database.
 
 from __future__ import annotations
 
-from dither.cli import ask, audit, catalog, explain, history, ledger, local, stream
+from dither.cli import approvals, ask, audit, catalog, explain, graph, history, ledger, local, serve, stream
 from dither.cli.app import app, handle_signals
 from dither.cli.screen import replace_closed_streams, set_utf8
 
-__all__ = ["app", "ask", "audit", "catalog", "explain", "history", "ledger", "local", "main", "stream"]
+__all__ = [
+    "app",
+    "approvals",
+    "ask",
+    "audit",
+    "catalog",
+    "explain",
+    "graph",
+    "history",
+    "ledger",
+    "local",
+    "main",
+    "serve",
+    "stream",
+]
 
 
 def main() -> None:

@@ -103,8 +103,8 @@ if TYPE_CHECKING:
 
 # The order in `dither --help`: the order of use.
 _ORDER = (
-    *("init", "check", "suggest", "quote", "ask", "stream", "budget", "history", "verify"),
-    *("backup", "restore", "witness", "reopen", "explain", "audit", "local", "demo"),
+    *("init", "check", "suggest", "quote", "ask", "stream", "graph", "budget", "history", "verify"),
+    *("backup", "restore", "witness", "close", "reopen", "approvals", "serve", "people", "explain", "audit", "local", "demo"),
 )
 
 
@@ -221,6 +221,9 @@ LeftOut = Annotated[
         help="Estimate what bounds leave out, for 5 % of the price. Default: as the catalog says.",
         show_default=False,
     ),
+]
+Sample = Annotated[
+    str | None, typer.Option(help="Look at a secret sample: the probability of each person, as 1/10.", show_default=False)
 ]
 MaxRows = Annotated[str | None, typer.Option(help="Most rows per person in one group, or auto. Default: the catalog's.")]
 MaxGroups = Annotated[str | None, typer.Option(help="Most groups per person, or auto. Default: the catalog's.")]

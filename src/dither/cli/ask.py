@@ -29,6 +29,7 @@ from dither.cli.app import (
     Param,
     Question,
     Rows,
+    Sample,
     Weights,
     Witness,
     app,
@@ -64,6 +65,7 @@ def _quote(
     max_rows: MaxRows = None,
     max_groups: MaxGroups = None,
     left_out: LeftOut = None,
+    sample: Sample = None,
     file: File = None,
     weights: Weights = None,
     catalog: Catalog = CATALOG,
@@ -91,6 +93,7 @@ def _quote(
             max_groups=bound(max_groups),
             left_out=left_out,
             weights=weight_list(weights),
+            sample=sample,
         )
     print_lines(str(found), hang=15)
     if found.refusal:
@@ -126,6 +129,7 @@ def _ask(
     max_rows: MaxRows = None,
     max_groups: MaxGroups = None,
     left_out: LeftOut = None,
+    sample: Sample = None,
     file: File = None,
     weights: Weights = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise if the question was answered before.")] = False,
@@ -169,6 +173,7 @@ def _ask(
             max_groups=bound(max_groups),
             left_out=left_out,
             weights=weight_list(weights),
+            sample=sample,
             fresh=fresh,
             free=free,
         )

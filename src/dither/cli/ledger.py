@@ -188,7 +188,7 @@ def _verify(
         smooth = not report.problems and _has_rho(store)
         signed = {} if report.problems else {"public_key": json.loads(store.get("ledger") or "{}").get("public_key")}
     if form is Verdict.JSON:
-        typer.echo(escape_json(json.dumps(_as_json(name, report) | signed, indent=2, ensure_ascii=False)))
+        typer.echo(escape_json(json.dumps({"ledger": name} | report.as_data() | signed, indent=2, ensure_ascii=False)))
     elif report.problems:
         many = "1 problem" if len(report.problems) == 1 else f"{len(report.problems)} problems"
         told = [f"{name}: {many} in {report.entries:,} entries.", *(f"  {each}" for each in report.problems)]
@@ -255,25 +255,6 @@ def _verdict(name: str, report: Report, smooth: bool, receipts: Sequence[Path], 
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
-
-
-def _as_json(name: str, report: Report) -> dict[str, Any]:
-    """Returns the verdict as JSON data, with exact numbers as text."""
-    count = {kind.partition("/")[0]: number for kind, number in report.kinds.items()}
-    return {
-        "ledger": name,
-        "ok": report.ok,
-        "problems": list(report.problems),
-        "entries": report.entries,
-        "answered": count.get("committed", 0),
-        "shown_again": count.get("replayed", 0),
-        "cancelled": count.get("cancelled", 0),
-        "open": report.open,
-        "closed": report.closed or None,
-        "restored": report.restored,
-        "spent": {part: str(value) for part, value in report.spent.items()},
-        "head": report.head,
-    }
 
 
 def receipt_of(file: Path) -> Receipt:

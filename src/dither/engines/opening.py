@@ -48,7 +48,9 @@ def identifying(catalog: Catalog, name: str) -> frozenset[str]:
     """Returns the columns of a table that identify a unit or a row."""
     table = catalog.tables[name]
     referenced = [other.unit.references for other in catalog.tables.values() if other.unit and other.unit.references]
+    referenced += [other.edges.listing for other in catalog.tables.values() if other.edges and other.edges.listing]
     named = [table.unit and table.unit.column, table.key, *(column for parent, column in referenced if parent == name)]
+    named += table.edges.ends if table.edges else ()
     return frozenset(column for column in named if column)
 
 

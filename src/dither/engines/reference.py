@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from dither.catalog.values import Key
 from dither.engines.base import check
 from dither.engines.sql.choice import keyed_choice
@@ -39,7 +41,22 @@ from dither.query.nodes import (
     Window,
     WithinUnit,
 )
-from dither.query.work import SCALE, UNIT, Bins, Distinct, Group, Measure, Quantised, Sums, Work
+from dither.query.sample import is_sampled, sample_key
+from dither.query.work import (
+    SCALE,
+    UNIT,
+    Bins,
+    Distinct,
+    EdgeList,
+    Ends,
+    Group,
+    Measure,
+    NodeColumn,
+    NodeRange,
+    Quantised,
+    Sums,
+    Work,
+)
 from dither.query.work import Cell as Amount
 
 Row = Mapping[str, Any]
@@ -299,7 +316,9 @@ class Reference:
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """Returns the groups and their integers, in the order of first appearance."""
         bags = {name: Bag(tuple(self.schema(name)), list(rows)) for name, rows in self.tables.items()}
-        members = _members(work, rows_of(work.source, bags).rows)
+        if work.edges is not None:
+            return [Group((), None, (_edge_list(work.edges, rows_of(work.source, bags), bags),))]
+        members = _members(work, rows_of(work.source, bags).rows, "" if work.sample is None else sample_key(secret))
         if work.by_unit and work.max_groups is not None:
             members = _bound_groups(members, work.max_groups, secret, self.choose)
         measures = [_measure(measure, work.by_unit, secret, self.choose) for measure in work.measures]
@@ -314,8 +333,8 @@ class Reference:
 Units = dict[Any, list[Row]]
 
 
-def _members(work: Work, rows: list[Row]) -> dict[GroupKey, Units]:
-    """Returns each group's rows by unit. Without units, each row is its own unit."""
+def _members(work: Work, rows: list[Row], coins: str) -> dict[GroupKey, Units]:
+    """Returns each group's rows by unit. Without units, each row is its own unit. `coins`: the key of the sample."""
     keys = [evaluator(key.expression) for key in work.keys]
     known = None if work.known is None else [frozenset(values) for values in work.known]
     members: dict[GroupKey, Units] = {} if work.keys else {(): {}}
@@ -323,6 +342,8 @@ def _members(work: Work, rows: list[Row]) -> dict[GroupKey, Units]:
         unit = plain(row[UNIT]) if work.by_unit else number
         key = tuple((plain if work.plain else as_key)(value(row)) for value in keys)
         if unit is None or not _is_known(key, known):
+            continue
+        if work.sample is not None and not is_sampled(coins, unit, work.sample):
             continue
         members.setdefault(key, {}).setdefault(unit, []).append(row)
     return members
@@ -382,6 +403,30 @@ def _measure(measure: Measure, by_unit: bool, secret: bytes, choose: Choose) -> 
     if isinstance(measure, Bins):
         return _bins(measure, by_unit)
     return _distinct(measure, by_unit, secret, choose)
+
+
+def _edge_list(measure: EdgeList, rows: Bag, tables: Mapping[str, Bag]) -> Ends:
+    """Returns the nodes in order, and the edges between them."""
+    labels: list[Any]
+    group_of: dict[Any, Any] | None = None
+    if isinstance(measure.nodes, NodeColumn):
+        listed = [row for row in tables[measure.nodes.table].rows if row[measure.nodes.column] is not None]
+        labels = sorted({row[measure.nodes.column] for row in listed})
+        if measure.nodes.group is not None:
+            group_of = {row[measure.nodes.column]: row[measure.nodes.group] for row in listed}
+    elif isinstance(measure.nodes, NodeRange):
+        labels = list(range(measure.nodes.low, measure.nodes.high + 1))
+    else:
+        labels = sorted(measure.nodes.labels)
+    place = {label: number for number, label in enumerate(labels)}
+    ends = [tuple(place.get(row[end], -1) for end in measure.ends) for row in rows.rows]
+    pairs = sorted({(min(a, b), max(a, b)) for a, b in ends if min(a, b) >= 0 and a != b})
+    known = list(measure.nodes.groups) if isinstance(measure.nodes, NodeColumn) else []
+    groups = (
+        [known.index(group_of[label]) if group_of[label] in known else -1 for label in labels] if group_of is not None else None
+    )
+    array = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return Ends(len(labels), array, None if groups is None else np.array(groups, dtype=np.int64))
 
 
 def _row_filter(where: Expression | None) -> Callable[[list[Row]], list[Row]]:

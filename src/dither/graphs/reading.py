@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dither.errors import ArgumentError, Fix, Python
 from dither.exact.laws.base import Integers
 from dither.exact.numbers import whole
+from dither.query.work import sorted_pairs
 
 Label = int | str
 _WIDEST = 1 << 63
@@ -31,10 +32,13 @@ MOST_NODES = 1 << 24  # more would need another representation of pairs
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Content:
-    """The private content: labels in their order, and each edge once, as two indices of labels, the smaller first."""
+    """The private content: labels in their order, and each edge once, as two indices of labels, the smaller first.
 
-    labels: tuple[Label, ...]
+    `groups`: the place of each node's group, where a question is about groups; -1 for none."""
+
+    labels: Sequence[Label]
     ends: Integers
+    groups: Integers | None = None
 
     @property
     def size(self) -> int:
@@ -151,7 +155,6 @@ def _from_matrix(matrix: Any, nodes: Any) -> Content:
 
 def simple(pairs: Integers | Sequence[tuple[int, int]]) -> Integers:
     """Returns each edge once, in order of its smaller and then its larger index; without loops and unknown ends (-1)."""
-    ends = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
-    ends = ends[(ends[:, 0] >= 0) & (ends[:, 0] < ends[:, 1])]
-    joined = np.unique((ends[:, 0] << 32) | ends[:, 1])
-    return np.stack([joined >> 32, joined & 0xFFFFFFFF], axis=1)
+    ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    ends = ends[(ends >= 0).all(axis=1)]
+    return sorted_pairs(ends[:, 0], ends[:, 1])

@@ -51,6 +51,7 @@ from dither.exact.samplers.quartic import Quartic
 from dither.graphs import shape
 from dither.graphs.reading import Content
 from dither.mechanisms.geometric import Geometric
+from dither.privacy.losses import Pure
 
 SLIDE = Fraction(57, 25)  # above 27^(1/4)
 STRETCH = 3
@@ -162,9 +163,13 @@ class SmoothNoise:
         """Returns the noisy count. `bound` is S."""
         return exact + Quartic(bound / self.alpha).draw()
 
+    def loss(self) -> Pure:
+        """Returns the price."""
+        return Pure(self.epsilon)
+
     def record(self) -> dict[str, str]:
         """Returns the parameters, which are public. S is not among them."""
-        return {"noise": "quartic", "epsilon": str(self.epsilon), "alpha": str(self.alpha), "beta": str(self.beta)}
+        return {"mechanism": "SmoothNoise", "epsilon": str(self.epsilon), "alpha": str(self.alpha), "beta": str(self.beta)}
 
     def level(self, bound: Fraction) -> int:
         """Returns floor(ln S / beta): private, and one edge moves it by at most 1."""

@@ -15,38 +15,48 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from dither.errors import ArgumentError, BudgetError, DitherWarning, Fix, LedgerError, Shell
+from dither.errors import ApprovalError, ArgumentError, BudgetError, DitherWarning, Fix, LedgerError, Shell
 from dither.ledger import reservations, rules, state
+from dither.ledger.approvals import Approvals
 from dither.ledger.earlier import EarlierAnswers
 from dither.ledger.marks import Contents, Marks
 from dither.ledger.receipts import Key, Receipt, entry_message, issue, issue_derived
 from dither.ledger.records import (
     ENGINE,
+    INTERRUPT,
     Advanced,
+    Approved,
     Cancelled,
+    Closed,
     Committed,
     Declaration,
     Declared,
+    Denied,
     Entry,
     Failed,
     Lapsed,
     Opened,
+    Policy,
     Record,
     Reopened,
     Replayed,
     Request,
+    Requested,
     Restored,
     analyst_name,
     canonical,
     hash_of,
     lookup_key,
     parse,
+    replay_key,
 )
 from dither.ledger.reservations import (
     SHARED,
@@ -65,6 +75,7 @@ from dither.ledger.stores.base import Row, Store, Transaction
 from dither.ledger.streams import Position, check_step, decode_streams, encode_streams, state_digest, state_key
 from dither.ledger.witness import Witness
 from dither.privacy.filters import Caps, Sums
+from dither.text import folded
 
 __all__ = [
     "Balance",
@@ -143,6 +154,11 @@ class Ledger:
         return self._identity.public_key
 
     @property
+    def ident(self) -> str:
+        """The ledger's own name: 128 random bits, in every receipt."""
+        return self._identity.ledger
+
+    @property
     def store(self) -> Store:
         return self._store
 
@@ -184,15 +200,16 @@ class Ledger:
             self._reservations.add(reservation)
         return reservation
 
-    def reserve(self, asked: Request | Reservation) -> Reservation | StoredAnswer:
+    def reserve(self, asked: Request | Reservation, *, stored: bool = False) -> Reservation | StoredAnswer:
         """Charges for the question, or returns its stored answer. A refusal charges nothing.
 
         If the same question is being answered now, waits for that answer, uncharged; a `fresh` question does not wait.
+        `stored`: only returns a stored answer, and never charges or counts anything.
         """
         reservation = asked if isinstance(asked, Reservation) else self.attempt(asked)
         pause = POLLS[0]
         while True:
-            outcome = self._reserve(reservation)
+            outcome = self._reserve(reservation, stored)
             if isinstance(outcome, Reservation):
                 self._add_to_witness(outcome)
             if not isinstance(outcome, int):
@@ -318,6 +335,12 @@ class Ledger:
         self._note_head(head)
         return Ending.CHARGED if reservation.touched else Ending.UNCHARGED
 
+    def abandon(self) -> None:
+        """Ends every question that this object is still answering, before its process ends: what was charged stays charged."""
+        for reservation in self._pending():
+            with suppress(LedgerError):
+                self.give_up(reservation, INTERRUPT)
+
     def reopen(self) -> Fuse:
         """Opens the catalog to new questions. Returns the fuse as it was before."""
         with stating_charge("nothing"), self._transaction() as (inside, last):
@@ -328,6 +351,66 @@ class Ledger:
                 inside.put("fuse", Fuse().text())
         self._note_head(head)
         return fuse
+
+    def close_questions(self, by: str, words: str = "") -> Head:
+        """Closes the catalog to new questions until it is reopened. Stored answers are still given."""
+        record = Closed(analyst_name(by), words)
+        with stating_charge("nothing"), self._transaction() as (inside, last):
+            self._check_begun(last)
+            head, entry = self._add(inside, last, self._time(last), record)
+            inside.put("fuse", Fuse.parse(inside.get("fuse")).failed(entry.number).text())
+        self._note_head(head)
+        return head
+
+    # --- approvals ----------------------------------------------------------------------------------------------
+
+    def approvals(self) -> Approvals:
+        """Returns the policy, what waits and what is approved."""
+        return Approvals.parse(self._store.get("approvals"))
+
+    def set_policy(self, above: Fraction | None, tables: Sequence[str] = ()) -> None:
+        """Puts a policy in force: which questions need an approval. Writes nothing if it is in force already."""
+        names = tuple(sorted(map(folded, tables)))
+        now = self.approvals()
+        if (now.above, now.tables) == (above, names):
+            return
+        with stating_charge("nothing"), self._transaction() as (inside, last):
+            self._check_begun(last)
+            head, _ = self._add(inside, last, self._time(last), Policy(above, names))
+            changed = replace(Approvals.parse(inside.get("approvals")), above=above, tables=names)
+            inside.put("approvals", changed.text())
+        self._note_head(head)
+
+    def decide(self, number: int, by: str, *, approve: bool, words: str = "", seconds: float = 0.0) -> Head:
+        """Approves or denies the request in this entry. An approval may be used once, within `seconds`."""
+        by = analyst_name(by)
+        with stating_charge("nothing"), self._transaction() as (inside, last):
+            approvals = Approvals.parse(inside.get("approvals"))
+            approvals.check_decision(number, by, words)
+            row, time = inside.entry(number), self._time(last)
+            place = (number, row.hash if row else "")
+            until = _text(self._clock().astimezone(UTC) + timedelta(seconds=seconds)) if approve else None
+            record = Denied(*place, by, words) if until is None else Approved(*place, by, words, max(until, time))
+            head, _ = self._add(inside, last, time, record)
+            inside.put("approvals", approvals.decided(number, None if until is None else max(until, time), time).text())
+        self._note_head(head)
+        return head
+
+    def _file_request(self, inside: Sealed, last: Head, request: Request) -> tuple[Head, int]:
+        """Files a request for an approval, unless it waits already. Returns its entry."""
+        approvals = Approvals.parse(inside.get("approvals"))
+        waiting = approvals.request_of(request)
+        if waiting is not None:
+            return last, waiting
+        same = {name: getattr(request, name) for name in ("question", "digest", "snapshot", "analyst", "tables")}
+        record = Requested(**same, catalog=request.catalog_hash, loss=request.charge)
+        head, entry = self._add(inside, last, self._time(last), record)
+        inside.put("approvals", approvals.requested(entry.number, request).text())
+        return head, entry.number
+
+    def _check_begun(self, head: Head) -> None:
+        if not head.number:
+            raise LedgerError(f"The ledger {self.name} has no catalog yet.", fix="open the catalog with it.")
 
     def record_restore(self, checked: str) -> Head:
         """Records that the ledger continues from a backup that ends here. `checked` is the newest head it was compared with."""
@@ -340,7 +423,7 @@ class Ledger:
 
     def preview(self, request: Request, declaration: Declaration, expected: tuple[str | None, ...]) -> Preview:
         """Returns what reserving this would do now if this declaration were registered first. Writes nothing."""
-        return preview(self._store, self._identity, request, declaration, expected)
+        return preview(self._store, self._identity, request, declaration, expected, _text(self._clock().astimezone(UTC)))
 
     def preview_share(
         self, entry: int, request: Request, declaration: Declaration, expected: tuple[str | None, ...]
@@ -370,6 +453,16 @@ class Ledger:
     def secret(self, use: str) -> bytes:
         """Returns a secret derived from the curator's key, for one use."""
         return self._require_key().derive(use)
+
+    def receipt(self, number: int, analyst: str) -> tuple[Receipt, bool]:
+        """Returns the receipt of the answer in this entry, and whether this analyst got that answer."""
+        row = self._store.entry(number)
+        record = None if row is None else parse(row).record
+        if row is None or not isinstance(record, Committed):
+            raise LedgerError(f"Entry {number} is no answer.", fix="name the entry of an answer.")
+        _, question, _, receipt = rules.read_answer(self._store.entry, self._identity, row, record.digest)
+        seen = question.analyst == analyst or self._store.latest(replay_key(number, analyst)) is not None
+        return receipt, seen
 
     def balance(self) -> Balance:
         texts = self._store.several("caps", "total", "head")
@@ -403,11 +496,11 @@ class Ledger:
 
     # --- steps --------------------------------------------------------------------------------------------------
 
-    def _reserve(self, reservation: Reservation) -> Reservation | StoredAnswer | int:
+    def _reserve(self, reservation: Reservation, stored: bool) -> Reservation | StoredAnswer | int:
         """Tries once, in one transaction. Returns a number if another reservation is answering the same question now."""
         request = reservation.request
         question = "" if request.fresh else request.digest
-        refusal: BudgetError | ArgumentError | LedgerError | None = None
+        refusal: BudgetError | ApprovalError | ArgumentError | LedgerError | None = None
         kept: StoredAnswer | None = None
         flight = 0
         try:
@@ -418,9 +511,14 @@ class Ledger:
                 flight = 0 if row or not question else self._in_flight(inside, question)
                 try:
                     if row is not None:
-                        kept, head = self._replay(inside, head, request, row)
+                        kept, head = self._replay(inside, head, request, row, uncounted=stored)
                     elif not flight:
+                        if stored:
+                            raise rules.not_stored()
                         head = self._charge(inside, head, reservation)
+                except ApprovalError as error:
+                    head, number = self._file_request(inside, head, request)
+                    refusal = ApprovalError(error.why, request=number)
                 except (BudgetError, ArgumentError, LedgerError) as error:
                     if inside.writes != before:
                         raise
@@ -453,12 +551,15 @@ class Ledger:
         request = reservation.request
         if request.stream is not None:
             check_step(inside.get("streams"), request.stream)
-        admitted = rules.admit(inside, request)
+        time = self._time(last)
+        admitted = rules.admit(inside, request, time)
         before = History.parse(inside.get("history"))
         after = rules.add_tables(before, admitted.terms, request)
         now = self._clock()
         leases = reservations.decode_leases(inside.get("leases"))
-        head, entry = self._add(inside, last, self._time(last), reservation.record.with_rule(admitted.rule))
+        head, entry = self._add(inside, last, time, reservation.record.with_rule(admitted.rule))
+        if admitted.approval is not None:
+            inside.put("approvals", Approvals.parse(inside.get("approvals")).without(admitted.approval).text())
         reservation.admitted = admitted
         reservation.place(entry, head.hash)
         lease = Lease.new("" if request.fresh else request.digest, reservation.record.token, now, self._lease)
@@ -469,11 +570,18 @@ class Ledger:
             inside.put("history", after.text())
         return head
 
-    def _replay(self, inside: Sealed, last: Head, request: Request, row: Row) -> tuple[StoredAnswer, Head]:
-        """Returns the stored answer of this row. Counts it once in the quota of an analyst who has not seen it."""
+    def _replay(
+        self, inside: Sealed, last: Head, request: Request, row: Row, *, uncounted: bool = False
+    ) -> tuple[StoredAnswer, Head]:
+        """Returns the stored answer of this row. Counts it once in the quota of an analyst who has not seen it.
+
+        `uncounted`: refuses instead of counting it in a quota.
+        """
         shown = replay(inside, self._identity, request, row)
         if shown.used is None:
             return shown.kept, last
+        if uncounted and Terms.parse(inside.get("catalog") or "").per_analyst is not None:
+            raise rules.not_seen(request.analyst)
         inside.use(request.analyst, shown.used)
         record = Replayed(row.number, row.hash, request.digest, request.analyst, shown.loss)
         head, _ = self._add(
@@ -620,7 +728,7 @@ class Ledger:
     def _time(self, head: Head) -> str:
         """Returns the time now, or the previous entry's if the clock is behind: numbers, not clocks, order the entries."""
         now = self._clock().astimezone(UTC)
-        text = now.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+        text = _text(now)
         if text >= head.time:
             return text
         if datetime.fromisoformat(head.time) - now > BACKWARDS and not self._warned:
@@ -635,6 +743,15 @@ class Ledger:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise LedgerError("A ledger cannot be copied: two copies could each be spent in full.", fix="open it again.")
+
+
+def time_now() -> str:
+    """Returns the time as entries write it."""
+    return _text(utc())
+
+
+def _text(moment: datetime) -> str:
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def _ending(inside: Sealed, reservation: Reservation) -> Ending:

@@ -17,6 +17,11 @@ The kinds of entries are a closed list. A kind never changes its name, its field
     replayed    a committed answer shown to another analyst, counted in that analyst's quota
     reopened    the curator allows new questions again, after failures closed the catalog
     restored    the ledger continues from a backup; questions asked after the backup are missing
+    policy      which questions need a curator's approval from here on
+    requested   a question that needs an approval and has none
+    approved    a curator allows a requested question, once
+    denied      a curator refuses a requested question
+    closed      the curator closes the catalog to new questions, until it is reopened
 
 A change of fields is a new version ("reserved/2"), read beside the old one. tests/ledger/kinds.txt holds the exact text of
 each. Nothing in an entry depends on rows, except the noisy answer itself.
@@ -397,8 +402,56 @@ class Restored(_Encoded):
     checked: str  # a later head ("number:hash") the backup was compared with, or empty
 
 
+@dataclass(frozen=True)
+class Policy(_Encoded):
+    """See approvals.py, also for the three kinds below."""
+
+    KIND: ClassVar[str] = "policy/1"
+    above: Fraction | None  # questions of a higher epsilon need an approval
+    tables: tuple[str, ...]  # questions about these tables need an approval
+
+
+@dataclass(frozen=True)
+class Requested(_Encoded):
+    KIND: ClassVar[str] = "requested/1"
+    question: str
+    digest: str
+    catalog: str
+    snapshot: str
+    analyst: str
+    loss: Charge
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Approved(_Encoded):
+    KIND: ClassVar[str] = "approved/1"
+    requested: int
+    requested_hash: str
+    by: str
+    words: str
+    until: str  # the last moment in which it may be used
+
+
+@dataclass(frozen=True)
+class Denied(_Encoded):
+    KIND: ClassVar[str] = "denied/1"
+    requested: int
+    requested_hash: str
+    by: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Closed(_Encoded):
+    KIND: ClassVar[str] = "closed/1"
+    by: str
+    words: str
+
+
 ENGINE, INTERRUPT, LEDGER = "engine", "interrupt", "ledger"
-Record = Opened | Declared | Reserved | Committed | Advanced | Cancelled | Failed | Lapsed | Replayed | Reopened | Restored
+_Asked = Opened | Declared | Reserved | Committed | Advanced | Cancelled | Failed | Lapsed | Replayed
+Record = _Asked | Reopened | Restored | Policy | Requested | Approved | Denied | Closed
 _ALL: tuple[type[Record], ...] = (
     Opened,
     Declared,
@@ -411,6 +464,11 @@ _ALL: tuple[type[Record], ...] = (
     Reopened,
     Restored,
     Advanced,
+    Policy,
+    Requested,
+    Approved,
+    Denied,
+    Closed,
 )
 KINDS: dict[str, type[Record]] = {kind.KIND: kind for kind in _ALL}
 

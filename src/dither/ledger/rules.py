@@ -10,12 +10,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple, Protocol
 
-from dither.errors import ArgumentError, BudgetError, ClosedError, Fix, LedgerError, Python
+from dither.errors import ApprovalError, ArgumentError, BudgetError, ClosedError, Fix, LedgerError, Python
 from dither.exact.numbers import show_about
 from dither.ledger import state
+from dither.ledger.approvals import Approvals
 from dither.ledger.receipts import Receipt, entry_message, is_signed, stored_receipt
 from dither.ledger.records import (
     Advanced,
+    Closed,
     Committed,
     Declaration,
     Entry,
@@ -53,12 +55,16 @@ class Admitted(NamedTuple):
     total: Sums
     rule: str
     used: Sums  # by the analyst
+    approval: int | None = None  # the request whose approval it uses
 
 
-def admit(view: View, request: Request) -> Admitted:
-    """Applies every rule for a new charge. Refuses with BudgetError, ClosedError, ArgumentError or LedgerError."""
-    if Fuse.parse(view.get("fuse")).closed:
-        raise ClosedError
+def admit(view: View, request: Request, now: str) -> Admitted:
+    """Applies every rule for a new charge. Refuses with BudgetError, ApprovalError, ClosedError, ArgumentError or LedgerError.
+
+    `now`: the time of the entry that would be written."""
+    if closed := Fuse.parse(view.get("fuse")).closed:
+        row = view.entry(closed)
+        raise ClosedError(by_hand=row is not None and row.kind == Closed.KIND)
     terms, caps = allowed_terms(view, request, request.charge)
     charge, spent, before = request.charge, state.decode_sums(view.get("total")), view.used(request.analyst)
     used, total = before.plus(charge), spent.plus(charge)
@@ -67,7 +73,7 @@ def admit(view: View, request: Request) -> Admitted:
         raise BudgetError(f"The budget does not allow this question: {cost(charge, caps)}; left {left(caps, spent)}.")
     if terms.per_analyst is not None:
         used = quota(caps, terms.per_analyst, before, request.analyst, charge)
-    return Admitted(terms, caps, total, rule, used)
+    return Admitted(terms, caps, total, rule, used, Approvals.parse(view.get("approvals")).approval(request, now))
 
 
 def allowed_terms(view: View, request: Request, charge: Charge) -> tuple[Terms, Caps]:
@@ -298,6 +304,22 @@ def check_shown(row: Row, identity: Identity, committed: int, analyst: str) -> b
     return True
 
 
+def not_stored() -> BudgetError:
+    """Returns the refusal of a question that may only be answered from what is stored."""
+    return BudgetError(
+        "This question has no stored answer, and it was asked without permission to spend.",
+        fix="ask it once with permission to spend; then its answer is given again for nothing.",
+    )
+
+
+def not_seen(analyst: str) -> BudgetError:
+    """Returns the refusal of a stored answer that would count in a quota, asked for without permission to spend."""
+    return BudgetError(
+        f"The stored answer would count in the quota of {analyst}, and it was asked for without permission to spend.",
+        fix="ask it once with permission to spend; then its answer is given again for nothing.",
+    )
+
+
 def _damaged(row: Row) -> LedgerError:
     return LedgerError(f"Entry {row.number} of the ledger was changed after it was written.", fix="run `dither verify`.")
 
@@ -312,7 +334,12 @@ class Preview(NamedTuple):
 
 
 def preview(
-    store: Store, identity: state.Identity, request: Request, declaration: Declaration, expected: tuple[str | None, ...]
+    store: Store,
+    identity: state.Identity,
+    request: Request,
+    declaration: Declaration,
+    expected: tuple[str | None, ...],
+    now: str,
 ) -> Preview:
     """Returns what reserving this request would do now, with this declaration in force if it may follow the `expected` ones.
 
@@ -323,10 +350,10 @@ def preview(
     try:
         view = _in_force(store, request, declaration, expected)
         if row is None:
-            admit(view, request)
+            admit(view, request, now)
             return Preview()
         counted = replay(view, identity, request, row).used is not None and declaration.per_analyst is not None
-    except (BudgetError, LedgerError) as error:
+    except (BudgetError, ApprovalError, LedgerError) as error:
         return Preview(number, error.what)
     return Preview(number, counted=counted)
 
@@ -359,7 +386,7 @@ def preview_share(
 
 def _in_force(store: Store, request: Request, declaration: Declaration, expected: tuple[str | None, ...]) -> _Committed:
     """Returns the ledger as it would be with this declaration in force. Refuses if it may not follow the one that is."""
-    texts = store.several("catalog", "caps", "total", "fuse", keys_of(request.analyst)[0])
+    texts = store.several("catalog", "caps", "total", "fuse", "approvals", keys_of(request.analyst)[0])
     wanted = state.Terms.of(declaration).text()
     check_in_force(texts.get("catalog"), (*expected, wanted))
     caps = texts.get("caps") or state.encode_caps(declaration.caps)

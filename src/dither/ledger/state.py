@@ -12,6 +12,7 @@ The state follows from the entries, and verification recomputes it. With it, a q
     leases        the questions being answered: see reservations.py
     fuse          whether failures closed the catalog to new questions
     streams       where each stream is, and stream:KEY, its encrypted state: see streams.py
+    approvals     which questions need an approval, and which have one: see approvals.py
     rolls, roll:NNN, seal    a two-level digest tree with a signature and MAC at its root
 
 Only the holder of the curator's key can change the state unnoticed.
@@ -224,7 +225,7 @@ def decode_caps(text: str) -> Caps:
 
 
 SEALED_KEYS = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
-LATER_KEYS = ("streams",)  # sealed where they exist, so that the seals of older ledgers stay as they are
+LATER_KEYS = ("streams", "approvals")  # sealed where they exist, so that the seals of older ledgers stay as they are
 STATE_KEYS = (*SEALED_KEYS, *LATER_KEYS, "seal")
 GROUPS = 128
 

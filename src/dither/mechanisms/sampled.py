@@ -32,7 +32,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from dither.errors import ArgumentError, Fix, Python
-from dither.exact.balls import above, ball, exp
+from dither.exact.balls import above, ball, below, exp
 from dither.exact.laws.base import Law
 from dither.exact.laws.coins import Coin
 from dither.exact.laws.mixture import Mixture
@@ -277,6 +277,36 @@ def amplified(epsilon: Fraction, q: Fraction) -> Fraction:
         return (1 + ball(q) * (exp(epsilon) - 1)).log()
 
     return epsilon if q == 1 else min(epsilon, above(real))
+
+
+def before_sampling(epsilon: Fraction, q: Fraction) -> Fraction:
+    """Returns an epsilon of few digits whose price on a sample is certainly at most `epsilon`: ln(1 + (e^epsilon - 1) / q),
+    rounded down.
+
+    >>> before_sampling(Fraction(1, 10), Fraction(1, 10)), before_sampling(Fraction(1), Fraction(1))
+    (Fraction(718673, 1000000), Fraction(1, 1))
+    """
+    if q == 1:
+        return epsilon
+
+    def real() -> arb:
+        return (1 + (exp(epsilon) - 1) / ball(q)).log()
+
+    most = below(real)
+    step = Fraction(10) ** (_first_digit(most) - _DIGITS)
+    found = math.floor(most / step) * step
+    while amplified(found, q) > epsilon:  # both are rounded
+        found -= step
+    return found
+
+
+_DIGITS = 6
+
+
+def _first_digit(value: Fraction) -> int:
+    """Returns the power of ten above a positive number."""
+    power = len(str(math.floor(value))) if value >= 1 else 1 - len(str(math.floor(1 / value)))
+    return power if Fraction(10) ** power > value else power + 1
 
 
 def _samplable(mechanism: Mechanism, n: int | None) -> Mechanism:

@@ -418,7 +418,7 @@ def explain(
         )
     if not isinstance(price, str):
         price = f"{show_price(plan) if price is None else price}{least(plan)}, charged before any row is read"
-    lines = [("price", price), ("each person", _unit(plan)), *further]
+    lines = [("price", price), ("each person", _unit(plan)), *_sample(plan), *further]
     lines.append(("groups", _groups(plan)))
     who = "person" if plan.work.by_unit else "row"
     noises = (noise.explain(who) for noise in plan.noises)
@@ -471,6 +471,14 @@ def _unit(plan: Plan) -> str:
     return f"is one value of {plan.unit}, {kind}; counts {plan.bounding}"
 
 
+def _sample(plan: Plan) -> list[tuple[str, str]]:
+    """Returns the line on the sample that a plan looks at."""
+    if plan.sample is None:
+        return []
+    chance = f"each person is in it with probability {plan.sample.q}, by a secret coin"
+    return [("sample", f"{chance}; noise at {plan.sample.inside} on the sample, charged {show_price(plan)}")]
+
+
 def _groups(plan: Plan) -> str:
     if not plan.query.keys:
         return "one: no GROUP BY"
@@ -481,5 +489,5 @@ def _groups(plan: Plan) -> str:
     rule = plan.threshold
     return (
         f"found in the data: a value of {key_names(plan.query.keys)} is shown if enough people have it "
-        f"(at ε = {show(rule.epsilon)}, δ = {show(rule.delta)}; {rule.margin('0.95')} people are shown with 95 %)"
+        f"(at ε = {show(rule.epsilon)}, δ = {show(rule.delta)}; {plan.people_shown} people are shown with 95 %)"
     )

@@ -9,8 +9,11 @@ computed from them follows the rules of its functions. So all answers of one pla
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from statistics import NormalDist
 
 from dither.catalog.values import Catalog, Key
 from dither.errors import ArgumentError, QueryError
@@ -23,7 +26,7 @@ from dither.planning.releases.keys import Together, combinations, dependent, pub
 from dither.planning.releases.running import compared, running
 from dither.planning.rows import Rows
 from dither.planning.sensitivity import Bounding
-from dither.privacy.losses import ZCDP, Loss, total
+from dither.privacy.losses import ZCDP, Loss, Pure, total
 from dither.privacy.neighbours import BY_NAME, AddRemove, Replace
 from dither.query.functions.base import Facts
 from dither.query.functions.registry import columns, known
@@ -104,6 +107,14 @@ def _aggregate(reading: Reading, kinds: Mapping[str, str]) -> Facts:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """The secret sample that a plan looks at: the probability of each unit, and the price of the noise on the sample."""
+
+    q: Fraction
+    inside: Price
+
+
+@dataclass(frozen=True)
 class Plan:
     """The work for the engine, a noise for each measure, a reading for each aggregate, and the total price."""
 
@@ -124,6 +135,7 @@ class Plan:
     level: tuple[int, ...] | None = None
     # The keys of the work that depend on each other. Other combinations of public values are in no group.
     together: tuple[Together, ...] = ()
+    sample: Sample | None = None  # `loss` and `price` are those of the sample (sampling.py)
 
     @property
     def known(self) -> tuple[tuple[Key, ...], ...] | None:
@@ -163,7 +175,21 @@ class Plan:
     def zcdp(self) -> ZCDP:
         """The price stated a second way, read from the objects that draw: rho-zCDP, and the delta of discovered keys."""
         own = [noise.zcdp for noise in self.noises]  # each noise by its own rho: the rho of their total would be larger
-        return total([*own, self.threshold.zcdp()] if self.threshold else own).zcdp()
+        found = total([*own, self.threshold.zcdp()] if self.threshold else own).zcdp()
+        if self.sample is None or not isinstance(self.loss, Pure):
+            return found  # a sample does not raise it
+        return min(found, self.loss.zcdp(), key=lambda each: each.rho)
+
+    @property
+    def people_shown(self) -> int:
+        """How many people a group found in the data needs to be shown with 95 %, about; 0 if its groups are public."""
+        if self.threshold is None:
+            return 0
+        if self.sample is None:
+            return self.threshold.margin("0.95")
+        few, q = self.threshold.margin("0.975"), float(self.sample.q)  # and so many are in the sample with 97.5 %
+        off = NormalDist().inv_cdf(0.975) * math.sqrt(1 - q) / 2
+        return math.ceil((off + math.sqrt(off * off + few)) ** 2 / q)
 
 
 def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | None = None) -> Plan:

@@ -42,9 +42,10 @@ def mechanisms(plans: Sequence[Plan]) -> tuple[dict[str, Any], ...]:
     """Returns a record for each noise that will be drawn: its name and exact parameters, in plain values."""
     records = []
     for plan in plans:
+        sample = {} if plan.sample is None else {"sample": str(plan.sample.q)}
         for noise in plan.noises:
-            records.append({**noise.record, "on": noise.of.words, "groups": noise.groups, "steps": noise.steps})
-        records += [{**plan.threshold.record(), "on": "keys", "groups": 1, "steps": 1}] if plan.threshold else []
+            records.append({**noise.record, "on": noise.of.words, "groups": noise.groups, "steps": noise.steps, **sample})
+        records += [{**plan.threshold.record(), "on": "keys", "groups": 1, "steps": 1, **sample}] if plan.threshold else []
     return tuple(records)
 
 

@@ -245,6 +245,7 @@ def _part(plan: Plan, forms: Forms, keys: list[Any], releases: list[Any], order:
         "shown": None if plan.threshold is None else plan.threshold.record(),
         "price": {"epsilon": encode(plan.price.epsilon), "delta": encode(plan.price.delta)},
         **({} if plan.level is None else {"level": sorted(order.keys.index(place) for place in plan.level)}),
+        **({} if work.sample is None else {"sample": encode(work.sample)}),
         **({} if not plan.together else {"together": sorted((_together(each, order) for each in plan.together), key=_json)}),
     }
 

@@ -20,7 +20,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from dither.errors import ArgumentError, DitherError, Fix, Python, QueryError
+from dither.errors import ArgumentError, DitherError, Fix, Name, Python, QueryError
 from dither.exact.numbers import Number, positive
 from dither.planning.auto import Auto
 from dither.planning.bundles import Bundled, bundled
@@ -184,6 +184,11 @@ def plan_several(
 
     With a margin there is nothing to divide: each question gets the smallest price that gives it the margin.
     """
+    if terms.sample is not None:
+        raise ArgumentError(
+            "A sample is drawn for one question at a time.",
+            fix=Fix("ask each question alone, or ask without {sample}.", sample=Name("sample")),
+        )
     shared = zip(_weights(weights, len(asked), terms), asked, strict=True)
     wanted = [weight / len(each.queries) for weight, each in shared for _ in each.queries]
     queries = [query for each in asked for query in each.queries]

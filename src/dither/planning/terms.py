@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dither.catalog.values import Catalog
-from dither.errors import ArgumentError, Blank, Fix, QueryError
+from dither.errors import ArgumentError, Blank, Fix, Name, QueryError
 from dither.exact.numbers import Number, between, flag, not_negative, positive, whole
 from dither.planning import left_out
 from dither.planning.aims import Aim, Earlier, cheapest
@@ -20,6 +20,7 @@ from dither.planning.levels import finest, levels_of, plan_levels
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
 from dither.planning.program import Batch
+from dither.planning.sampling import plan_sampled
 from dither.privacy.filters import Caps
 from dither.query.resolve.relations import Resolved
 
@@ -38,6 +39,7 @@ class Terms:
     max_rows: Bound = None
     max_groups: Bound = None
     left_out: bool | None = None  # whether to estimate what bounds leave out; None: as the catalog says
+    sample: Fraction | None = None  # the probability with which each unit is in the secret sample; None: all are looked at
 
     @classmethod
     def of(
@@ -52,6 +54,7 @@ class Terms:
         left_out: bool | None = None,
         *,
         of: Number | Earlier | None = None,
+        sample: Number | None = None,
     ) -> Terms:
         """Checks the arguments of `ask`, `quote` or `suggest`. Refuses a wrong one even if it is not used."""
         free = cls.free(confidence, assume_rows, max_rows, max_groups)
@@ -65,13 +68,17 @@ class Terms:
                 "Only a margin can be relative to a number.",
                 fix=Fix("leave {of} out, or ask for a share such as {margin}.", of=Blank(), margin="2 %"),
             )
-        return replace(
+        terms = replace(
             free,
             epsilon=None if epsilon is None else positive(epsilon, "epsilon"),
             delta=None if delta is None else not_negative(delta, "delta"),
             margin=None if margin is None else Aim.read(margin, of),
             left_out=None if left_out is None else flag(left_out, "left_out"),
+            sample=None if sample is None else between(sample, "sample", 0, 1, open_low=True, open_high=True),
         )
+        if sample is not None:
+            _refuse_on_sample(terms)
+        return terms
 
     @classmethod
     def free(cls, confidence: Number, assume_rows: int | None, max_rows: Bound, max_groups: Bound) -> Terms:
@@ -114,6 +121,9 @@ def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, tex
     if query.query.sets:
         _refuse_margin_of_sets(terms)
     try:
+        if terms.sample is not None:
+            sampled = plan_sampled(query, catalog, terms.price(caps), terms.sample)
+            return Batch((sampled,), query.tables, rows=rows, cuts=left_out.cuts(query, sampled.work, estimate=False))
         if query.max_rows is None or query.max_groups is None:
             _refuse_margin(terms)
             listed = choices(finest(query), catalog, terms.price(caps))
@@ -162,6 +172,20 @@ def _refuse_margin_of_sets(terms: Terms) -> None:
         raise ArgumentError(
             "A margin has no price where grouping sets share it: each set has margins of its own.",
             fix=Fix("ask with {epsilon}, or ask each grouping set in a list of questions.", epsilon="0.1"),
+        )
+
+
+def _refuse_on_sample(terms: Terms) -> None:
+    """Refuses what a question on a sample cannot have: a margin that decides the price, and estimates of what is left out."""
+    if terms.margin is not None:
+        raise ArgumentError(
+            "A margin has no price on a sample: it depends on how many people there are.",
+            fix=Fix("ask with {epsilon}, or ask without {sample}.", epsilon="0.1", sample=Name("sample")),
+        )
+    if terms.left_out:
+        raise ArgumentError(
+            "What bounds leave out is not estimated on a sample.",
+            fix=Fix("leave {left_out} out, or ask without {sample}.", left_out=Name("left_out"), sample=Name("sample")),
         )
 
 

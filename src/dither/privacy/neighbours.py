@@ -3,6 +3,8 @@
     AddRemove()       one unit more or one less (unbounded privacy, the default)
     Replace(n)        one unit's data exchanged, everybody counted (bounded privacy; n public if given)
     Group(of, k)      up to k such changes one after the other: a household, a person with k records
+    OneEdge()         graphs of the same nodes, with one edge more or less
+    OneNode()         graphs with one node more or less, with all its edges and all rows about it
 
 Losses under different relations do not add. A replacement is one removal and one addition, so a price under
 add/remove holds under replace for two changes: `changes` is the number of additions and removals.
@@ -116,6 +118,39 @@ class Group:
 
     def __str__(self) -> str:
         return f"tables at most {self.k} steps apart, each step between {self.of}"
+
+
+@dataclass(frozen=True)
+class OneEdge:
+    """One edge is in one graph and not in the other; the nodes are the same, and public. A node of degree d is d edges.
+
+    >>> print(OneEdge())
+    graphs of the same nodes that differ by one edge
+    """
+
+    name = "edge"
+    words = "added or removed"
+
+    def __str__(self) -> str:
+        return "graphs of the same nodes that differ by one edge"
+
+
+@dataclass(frozen=True)
+class OneNode:
+    """One node is in one graph and not in the other, with all its edges. Changing one edge takes two such steps.
+
+    >>> print(OneNode())
+    graphs that differ by one node, with all its edges, being present or absent
+    """
+
+    name = "node"
+    words = "added or removed with its edges"
+
+    def __str__(self) -> str:
+        return "graphs that differ by one node, with all its edges, being present or absent"
+
+
+GRAPHS: dict[str, OneEdge | OneNode] = {each.name: each for each in (OneEdge(), OneNode())}
 
 
 def _universe(values: Iterable[Any], rows: SupportsIndex, changes: int) -> tuple[list[Any], int]:

@@ -6,12 +6,16 @@ about privacy.
 
 For every group g (a tuple of key values) the engine computes:
 
-1. drop rows of `source` whose UNIT is NULL (if `by_unit`), and rows whose key is not in `known`;
+1. drop rows of `source` whose UNIT is NULL (if `by_unit`), rows whose key is not in `known`, and if there is a `sample`, rows
+   of units that are not in it (query/sample.py);
 2. keep at most `max_groups` groups of each unit: those with the smallest keyed hash of (secret, unit, group); ties depend
    only on the unit's own rows and the secret (None: no bound needed);
 3. sum each measure over units, each unit's share in one group bounded as the measure says.
 
 With by_unit False every row is its own unit: k is 1, nothing is bounded, one pass.
+
+A Work with `edges` has no measures. It returns the edges of a graph, each once: what is counted of them, and how far one edge
+or one node moves it, is decided in graphs/.
 """
 
 from __future__ import annotations
@@ -118,6 +122,66 @@ class Histogram(Mapping[int, int]):
         return f"Histogram({dict(zip(self.bins.tolist(), self.weights.tolist(), strict=True))})"
 
 
+@dataclass(frozen=True)
+class NodeColumn:
+    """Nodes that a table lists: the different values of a column that are not NULL. `group`: a column of the same table, whose
+    value is the group of a node; `groups`: its public values, in order; `complete`: there are no others."""
+
+    table: str
+    column: str
+    group: str | None = None
+    groups: tuple[Key, ...] = ()
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class NodeRange:
+    """Nodes that are the whole numbers from `low` to `high`."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class NodeLabels:
+    """Nodes that are listed: all texts, or all whole numbers."""
+
+    labels: tuple[int, ...] | tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EdgeList:
+    """The edges of a graph without directions, each once: pairs of nodes for which some row has one as its first and the other
+    as its second end. A row with equal ends, a NULL or an end that is not a node counts for nothing. Nodes are numbered from 0
+    in the order of their labels: numbers by size, texts by code points.
+    """
+
+    ends: tuple[str, str]  # columns of the Work's source
+    nodes: NodeColumn | NodeRange | NodeLabels
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """The result of an EdgeList: the number of nodes; the edges (a, b), a < b, by a and then by b; and the place of each
+    node's group among the public ones, -1 for others."""
+
+    size: int
+    pairs: NDArray[np.int64]
+    groups: NDArray[np.int64] | None = None
+
+
+def sorted_pairs(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns edges once each, the smaller number first, in order. Leaves out loops.
+
+    >>> sorted_pairs(np.array([2, 1, 0, 3]), np.array([1, 2, 1, 3])).tolist()
+    [[0, 1], [1, 2]]
+    """
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    joined = np.sort(((low << 32) | high)[low < high])
+    joined = joined[np.concatenate([[True], joined[1:] != joined[:-1]])[: len(joined)]]  # np.unique is many times slower
+    return np.stack([joined >> 32, joined & 0xFFFFFFFF], axis=1)
+
+
 SCALE = 1 << 16
 Measure = Sums | Distinct | Bins
 
@@ -134,7 +198,9 @@ class Work:
     measures: tuple[Measure, ...]
     count_units: bool = False  # also return the number of distinct units per group, to select keys
     plain: bool = False  # keys may be any numbers and moments, as they are: for public tables, whose rows are read, not grouped
+    sample: Fraction | None = None  # the probability with which a unit is in the secret sample; only with `by_unit`
     pairs: Pairs | None = field(default=None, compare=False, repr=False)
+    edges: EdgeList | None = None  # lists the edges of a graph; then nothing else is asked
 
 
 @dataclass(frozen=True)
@@ -151,8 +217,9 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Group:
-    """One group's integers: for Sums a tuple with one int per cell, for Distinct an int, for Bins {bin: weight}."""
+    """One group's integers: for Sums a tuple with one int per cell, for Distinct an int, for Bins {bin: weight}, for an
+    EdgeList its Ends."""
 
     key: tuple[Key, ...]
     units: int | None
-    measures: tuple[tuple[int, ...] | int | Mapping[int, int], ...]
+    measures: tuple[tuple[int, ...] | int | Mapping[int, int] | Ends, ...]

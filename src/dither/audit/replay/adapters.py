@@ -14,7 +14,8 @@ NumpyPatched  calls f(data) and replaces numpy.random's functions, default_rng a
               same tape give different outputs.
 OpenDP        releases OpenDP measurements from the tape. OpenDP draws inside its compiled library, but a measurement knows how
               it was built, so a chain runs step by step: the transformation as it is, the Laplace, geometric or Gaussian
-              release from the tape at the exact answer, and the postprocessing as it is. Other measurements are unseen.
+              release from the tape at the exact answer, and the postprocessing as it is. A query to an adaptive composition
+              (`dp.Context`) is checked by OpenDP, and then released in the same way. Other measurements are unseen.
 Diffprivlib   releases diffprivlib mechanisms from the tape: `randomise(value)` is a release at that location. Laplace,
               geometric and Gaussian mechanisms have a known law; truncated and folded ones add a fixed cut; the rest is unseen.
 
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -190,6 +191,8 @@ def numpy_random(tape: Tape) -> Any:
 
 
 _LAWS = {"make_laplace": LAPLACE, "make_geometric": GEOMETRIC, "make_gaussian": GAUSSIAN}
+_ADAPTIVE = ("make_adaptive_composition", "make_sequential_composition")  # one thing, renamed in OpenDP 0.14
+_RELABELLED = ("make_approximate", "make_fix_delta", "make_pureDP_to_zCDP", "make_zCDP_to_approxDP")  # the same output
 
 
 @dataclass(frozen=True)
@@ -200,29 +203,49 @@ class OpenDP:
 
     def run(self, function: Callable[..., Any], data: Any, tape: Tape) -> Any:
         core = importlib.import_module("opendp.core")
-        real = core.measurement_invoke
-
-        def invoke(this: Any, arg: Any) -> Any:
-            return _release(this, arg, tape, real)
-
-        with patched([(core, "measurement_invoke", invoke)]):
+        steps = _Steps(tape, core.measurement_invoke, core.queryable_eval)
+        with patched([(core, "measurement_invoke", steps.release), (core, "queryable_eval", steps.query)]):
             return function(data)
 
 
-def _release(this: Any, arg: Any, tape: Tape, real: Callable[[Any, Any], Any]) -> Any:
-    """Releases one measurement, step by step as far as its history is known."""
-    built = getattr(this, "__opendp_dict__", {})
-    maker, parts = built.get("__function__"), built.get("__kwargs__", {})
-    if maker == "make_chain_mt":
-        return _release(parts["measurement1"], parts["transformation0"](arg), tape, real)
-    if maker == "make_chain_pm":
-        return parts["postprocess1"](_release(parts["measurement0"], arg, tape, real))
-    if maker in ("make_composition", "make_basic_composition"):
-        return [_release(part, arg, tape, real) for part in parts["measurements"]]
-    if maker in _LAWS and _is_numbers(arg):
-        return _additive(_LAWS[maker], parts["scale"], arg, tape, maker)
-    tape.unseen(str(maker))
-    return real(this, arg)
+@dataclass(frozen=True)
+class _Steps:
+    """Runs measurements of OpenDP step by step, as far as they say how they were built."""
+
+    tape: Tape
+    invoke: Callable[[Any, Any], Any]
+    evaluate: Callable[[Any, Any], Any]
+    opened: list[tuple[Any, Any]] = field(default_factory=list)  # adaptive compositions, each with its data
+
+    def release(self, this: Any, arg: Any) -> Any:
+        """Releases one measurement."""
+        built = getattr(this, "__opendp_dict__", {})
+        maker, parts = built.get("__function__"), built.get("__kwargs__", {})
+        if maker == "make_chain_mt":
+            return self.release(parts["measurement1"], parts["transformation0"](arg))
+        if maker == "make_chain_pm":
+            return parts["postprocess1"](self.release(parts["measurement0"], arg))
+        if maker in ("make_composition", "make_basic_composition"):
+            return [self.release(part, arg) for part in parts["measurements"]]
+        if maker in _RELABELLED:
+            return self.release(parts["measurement"], arg)
+        if maker in _ADAPTIVE:
+            queryable = self.invoke(this, arg)
+            self.opened.append((queryable.value, arg))
+            return queryable
+        if maker in _LAWS and _is_numbers(arg):
+            return _additive(_LAWS[maker], parts["scale"], arg, self.tape, maker)
+        self.tape.unseen(str(maker))
+        return self.invoke(this, arg)
+
+    def query(self, queryable: Any, query: Any) -> Any:
+        """Answers a query to an adaptive composition. OpenDP answers it first, which refuses one beyond the budget."""
+        answer = self.evaluate(queryable, query)
+        for value, arg in self.opened:
+            if value is queryable:
+                return self.release(query, arg)
+        self.tape.unseen("a query to an interactive mechanism")
+        return answer
 
 
 def _is_numbers(arg: Any) -> bool:

@@ -25,6 +25,7 @@ import duckdb
 from dither.engines.sql.dialect import Dialect, Sql
 from dither.engines.sql.relations import PURPOSES, group_by
 from dither.query.functions.letters import lower, upper
+from dither.query.sample import KEY
 
 SHIFT, LAST = 58, 61  # the first 6 bits of a hash are its place among 62; larger values share the last place
 
@@ -110,6 +111,7 @@ def _same(heads: Sequence[str]) -> str:
 
 
 _INF = "CAST('inf' AS DOUBLE)"
+_UNIT_NUMBERS = {"bool": "CAST({} AS INTEGER)", "date": "({} - DATE '1970-01-01')", "timestamp": "epoch_us({})"}
 
 
 class DuckDBDialect(Dialect):
@@ -263,6 +265,10 @@ class DuckDBDialect(Dialect):
         one, two = (f"CAST(${name} AS UBIGINT)" for name in _names(purpose))
         return f"hash(hash({one}, {', '.join(column.text for column in columns)}), {two})"
 
+    def in_sample(self, unit: Sql, limit: str) -> str:
+        text = f"CAST({_UNIT_NUMBERS.get(unit.kind, '{}').format(unit.text)} AS VARCHAR)" if unit.kind != "text" else unit.text
+        return f"sha256(concat(CAST(${KEY} AS VARCHAR), strlen({text}), ':', {text})) < '{limit}'"
+
     def keep_groups(self, most: int, heads: Sequence[Sql], columns: Sequence[str], *, repeated: bool) -> str:
         shape = by_smallest if most <= self.few_groups else by_rank
         return shape(self, most, heads, columns, repeated=repeated)
@@ -279,7 +285,7 @@ identifier, literal = DIALECT.identifier, DIALECT.literal  # for the statements 
 
 
 def secret_numbers(secret: bytes) -> dict[str, int]:
-    """Returns the parameters of statements that hold the secret: 64 secret bits each, before and after the columns."""
+    """Returns the parameters of keyed hashes: 64 secret bits each, before and after the columns."""
     numbers: dict[str, int] = {}
     for purpose in PURPOSES:
         digest = hashlib.blake2b(purpose.encode(), key=hashlib.blake2b(secret).digest(), digest_size=16).digest()

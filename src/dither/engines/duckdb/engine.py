@@ -29,9 +29,11 @@ from duckdb import DuckDBPyConnection
 
 from dither.engines.base import Progress, check
 from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect, identifier, secret_numbers
+from dither.engines.duckdb.edges import edge_statements
 from dither.engines.sql.joint import Joint, join
 from dither.engines.sql.work import InexactSumError, Results, Row, Statement, groups, statements
 from dither.errors import ArgumentError, DitherError, EngineError
+from dither.query.sample import KEY, sample_key
 from dither.query.work import Group, Work
 
 PARTS = 8
@@ -91,6 +93,7 @@ def interruptible(call: Callable[[], _T]) -> _T:
     raise KeyboardInterrupt
 
 
+Parameters = Mapping[str, int | str]
 PATIENCE = 2.0  # seconds before the first progress report
 _REPORT_EVERY = 0.25
 _REMEMBERED = 256  # parsed statements, and prepared Works
@@ -146,7 +149,8 @@ class DuckDB:
         self._busy = threading.Lock()
         self._process = os.getpid()
         self._prepared: dict[int, _Prepared] = {}
-        self._found: tuple[Work, list[Group]] | None = None
+        self._computed = threading.local()  # of each thread: a Work computed beside another, and its groups
+        self._preparing = threading.Lock()  # guards _prepared
         self._parsed: dict[str, Any] = {}
 
     def schema(self, table: str) -> Mapping[str, str]:
@@ -188,17 +192,18 @@ class DuckDB:
         If a Work was prepared that shares its pairs, both are computed, and the other is not computed again when it is run.
         """
         self._same_process()
-        found, self._found = self._found, None
+        found: tuple[Work, list[Group]] | None = getattr(self._computed, "beside", None)
+        self._computed.beside = None
         if found is not None and found[0] is work:
             return found[1]
-        prepared, numbers = self._prepared.get(id(work)), secret_numbers(secret)
+        prepared, numbers = self._prepared.get(id(work)), _parameters(work, secret)
         first = None if prepared is None else self._prepared.get(id(prepared.first))
         try:
             if first is not None and first.beside is not None and first.beside[0] is work:
                 return self._both(first, numbers)[1]
             if prepared is not None and prepared.beside is not None:
                 own, others = self._both(prepared, numbers)
-                self._found = prepared.beside[0], others
+                self._computed.beside = prepared.beside[0], others
                 return own
             return self._groups(work, (prepared and prepared.statements) or self._statements(work), numbers)
         except InexactSumError:
@@ -206,7 +211,9 @@ class DuckDB:
 
     def _joined(self, work: Work) -> tuple[_Prepared, Joint] | None:
         """Returns the prepared Work whose pairs this one shares, and the statement of both."""
-        for prepared in reversed(self._prepared.values()) if work.pairs is not None else ():
+        with self._preparing:
+            prepared_works = list(reversed(self._prepared.values())) if work.pairs is not None else []
+        for prepared in prepared_works:
             if work.pairs is not None and prepared.work == work.pairs.of:
                 joint = join(prepared.work, work, self._columns, self._dialect)
                 return None if joint is None else (prepared, joint)
@@ -222,9 +229,10 @@ class DuckDB:
 
     def _keep(self, prepared: _Prepared) -> None:
         """Remembers a Work until many others are prepared."""
-        self._prepared[id(prepared.work)] = prepared
-        while len(self._prepared) > _REMEMBERED:
-            del self._prepared[next(iter(self._prepared))]
+        with self._preparing:
+            self._prepared[id(prepared.work)] = prepared
+            while len(self._prepared) > _REMEMBERED:
+                del self._prepared[next(iter(self._prepared))]
 
     def _same_process(self) -> None:
         """Refuses to run in a fork. DuckDB's threads are not there, and a query would wait for them forever, its price paid."""
@@ -235,6 +243,8 @@ class DuckDB:
             )
 
     def _statements(self, work: Work, *, wide: bool = False) -> list[Statement]:
+        if work.edges is not None:
+            return edge_statements(work.edges, work.source)
         return statements(work, self._columns, self._dialect, wide=wide)
 
     def _columns(self, table: str) -> list[tuple[str, str]]:
@@ -249,7 +259,7 @@ class DuckDB:
             self._parsed[text] = parsed
         return self._parsed[text]
 
-    def _both(self, prepared: _Prepared, numbers: dict[str, int]) -> tuple[list[Group], list[Group]]:
+    def _both(self, prepared: _Prepared, numbers: Parameters) -> tuple[list[Group], list[Group]]:
         """Runs a Work and the one beside it."""
         if prepared.beside is None:
             raise TypeError("nothing is beside this Work")
@@ -261,7 +271,7 @@ class DuckDB:
         return self._groups(prepared.work, prepared.statements[1:], numbers, results), groups(other, others)
 
     def _groups(
-        self, work: Work, planned: Sequence[Statement], numbers: dict[str, int], found: Results | None = None
+        self, work: Work, planned: Sequence[Statement], numbers: Parameters, found: Results | None = None
     ) -> list[Group]:
         """Runs statements and returns their groups, with those that were found before."""
         results: Results = {} if found is None else found
@@ -271,9 +281,9 @@ class DuckDB:
                     statement.read(self._fetch(statement.text, numbers, _rows), results)
                 else:
                     statement.read_table(self._fetch(statement.text, numbers, _table), results)
-        return groups(work, results)
+        return groups(work, results) if work.edges is None else [Group((), None, (results[()][0],))]
 
-    def _fetch(self, text: str, numbers: dict[str, int], read: Callable[..., _T]) -> _T:
+    def _fetch(self, text: str, numbers: Parameters, read: Callable[..., _T]) -> _T:
         def fetch() -> _T:
             query = self._parse(text)
             values = {name: numbers[name] for name in query.named_parameters}
@@ -293,7 +303,7 @@ class DuckDB:
 
     def exchange(self, table: str, frame: Any) -> None:
         """Replaces the frame behind a table by another Arrow table of the same columns, for auditors."""
-        self._found = None
+        self._computed.beside = None
         self._connection.register(frame_name(table), frame)
 
     def interrupt(self) -> None:
@@ -323,11 +333,17 @@ class DuckDB:
             progress(min(max(share / 100, 0.0), 1.0))
 
 
-def _rows(connection: DuckDBPyConnection, query: Any, values: Mapping[str, int]) -> list[Row]:
+def _parameters(work: Work, secret: bytes) -> Parameters:
+    """Returns the parameters that hold the secret. The key of a sample is one more."""
+    numbers = secret_numbers(secret)
+    return numbers if work.sample is None else {**numbers, KEY: sample_key(secret)}
+
+
+def _rows(connection: DuckDBPyConnection, query: Any, values: Parameters) -> list[Row]:
     return connection.execute(query, values).fetchall()
 
 
-def _table(connection: DuckDBPyConnection, query: Any, values: Mapping[str, int]) -> pa.Table:
+def _table(connection: DuckDBPyConnection, query: Any, values: Parameters) -> pa.Table:
     return connection.sql(query, params=values).to_arrow_table()
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
-from dither.errors import ArgumentError, QueryError
+from dither.errors import ArgumentError, Fix, Name, QueryError
 from dither.query.functions.casts import LIMIT
 from dither.query.functions.letters import mapping
 
@@ -371,6 +371,11 @@ class Dialect:
         NULL must be a value of its own. Ties are broken by the columns themselves, so 64 bits are enough.
         """
         raise NotImplementedError
+
+    def in_sample(self, unit: Sql, limit: str) -> str:
+        """Prints the test that a unit, which is not NULL, is in the secret sample: its digest of query/sample.py, keyed by the
+        parameter `sample`, is below `limit`. An engine without SHA-256 refuses."""
+        raise ArgumentError(f"{self.name} cannot sample people.", fix=Fix("ask without {sample}.", sample=Name("sample")))
 
     def keep_groups(self, most: int, heads: Sequence[Sql], columns: Sequence[str], *, repeated: bool) -> str:
         """Prints CTEs up to r: the rows of b in the `most` groups of their unit with the smallest hashes. The choice depends on

@@ -31,6 +31,7 @@ from dither.engines.sql.frame import Frame, Printed, exact_total, is_column, sel
 from dither.engines.sql.windows import within_unit
 from dither.query import nodes
 from dither.query.nodes import Aggregate, Column, Expression, PerUnit
+from dither.query.sample import limit
 from dither.query.work import UNIT, Distinct, Work
 
 
@@ -213,6 +214,7 @@ class Rows:
         self.heads = ["u", *self.keys] if work.by_unit else self.keys
         unit = self._unit() if work.by_unit else None
         self._heads = [f"{unit.text} AS u"] if unit else []
+        self._sampled = self._sample(unit.kind) if unit else ""
         self._tests: list[str] = []
         self.kinds: list[str] = []  # of the keys
         for place, key in enumerate(work.keys):
@@ -223,6 +225,12 @@ class Rows:
 
     def _unit(self) -> Sql:
         return nan_to_null(self._frame, self._frame.print(Column(UNIT)))
+
+    def _sample(self, kind: str) -> str:
+        """Prints the test that a unit is in the sample; "" if all are looked at."""
+        if self._work.sample is None:
+            return ""
+        return self._frame.dialect.in_sample(Sql("u", kind, atom=True), limit(self._work.sample))
 
     def _key(self, expression: Expression, place: int) -> str:
         key, name = self._frame.print(expression), self.keys[place]
@@ -277,7 +285,8 @@ class Rows:
             text += self._frame.dialect.fence
         if not self._work.by_unit:
             return text
-        text = f"SELECT * FROM {self._frame.dialect.named(f'({text})')} WHERE u IS NOT NULL"
+        tests = " AND ".join(["u IS NOT NULL", *filter(None, [self._sampled])])
+        text = f"SELECT * FROM {self._frame.dialect.named(f'({text})')} WHERE {tests}"
         return self._frame.dialect.gather(text, _most_rows(self._work)) if needs_choice(self._work) else text
 
 

@@ -22,6 +22,7 @@ from dither.engines.sql.dialect import NARROW, Dialect, Sql, build, fix_zero, na
 from dither.engines.sql.frame import Frame, Printed
 from dither.engines.sql.histograms import read_histograms
 from dither.engines.sql.relations import Rows, Schema, bounded_groups, group_by, needs_choice, relation
+from dither.errors import ArgumentError
 from dither.query.nodes import Aggregate
 from dither.query.work import MOST_PLAIN, SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 
@@ -247,7 +248,12 @@ class InexactSumError(Exception):
 
 
 def statements(work: Work, schema: Schema, dialect: Dialect, *, wide: bool = False) -> list[Statement]:
-    """Returns the statements to run, in order. `wide`: adds up in integers throughout."""
+    """Returns the statements to run, in order. `wide`: adds up in integers throughout.
+
+    Refuses edges of a graph: an engine that lists them prints its own statements.
+    """
+    if work.edges is not None:
+        raise ArgumentError("this engine cannot list the edges of a graph.", fix="keep the tables of this catalog in files.")
     prove_widths(work, dialect)
     source = relation(work.source, schema, dialect)
     sums = [i for i, measure in enumerate(work.measures) if isinstance(measure, Sums)]

@@ -160,6 +160,21 @@ SHAPES: dict[str, dict[str, Callable[[Any], bool]]] = {
         "loss": _numbers(LOSS),
     },
     "reopened/1": {"closed": _is_zero_or_more},
+    "policy/1": {"above": _maybe(_is_number), "tables": _is_texts},
+    "requested/1": {
+        **dict.fromkeys(("question", "catalog", "snapshot", "analyst"), _is_text),
+        "digest": _matches(HEX64),
+        "loss": _numbers(LOSS),
+        "tables": _is_texts,
+    },
+    "approved/1": {
+        "requested": _is_count,
+        "requested_hash": _matches(HEX64),
+        **dict.fromkeys(("by", "words"), _is_text),
+        "until": _matches(TIME),
+    },
+    "denied/1": {"requested": _is_count, "requested_hash": _matches(HEX64), **dict.fromkeys(("by", "words"), _is_text)},
+    "closed/1": dict.fromkeys(("by", "words"), _is_text),
     "restored/1": {"backup": _is_count, "checked": _matches(re.compile(r"([1-9][0-9]{0,17}:[0-9a-f]{64})?", re.ASCII))},
 }
 

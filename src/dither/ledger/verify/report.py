@@ -23,7 +23,7 @@ MOST = 100  # problems listed one by one
 START = "0" * 64
 HEAD = re.compile(r"([1-9][0-9]{0,18}):([0-9a-f]{64})", re.ASCII)
 SEALED = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
-LATER = ("streams",)  # sealed where they exist
+LATER = ("streams", "approvals")  # sealed where they exist
 LOWEST = -(2**63)  # so that a row moved below 1 is found as well
 
 
@@ -42,6 +42,25 @@ class Report(NamedTuple):
     @property
     def ok(self) -> bool:
         return not self.problems
+
+    def as_data(self) -> dict[str, Any]:
+        """Returns the verdict as JSON data, with exact numbers as text."""
+        count: dict[str, int] = {}
+        for kind, number in self.kinds.items():
+            count[kind.partition("/")[0]] = count.get(kind.partition("/")[0], 0) + number
+        return {
+            "ok": self.ok,
+            "problems": list(self.problems),
+            "entries": self.entries,
+            "answered": count.get("committed", 0),
+            "shown_again": count.get("replayed", 0),
+            "cancelled": count.get("cancelled", 0),
+            "open": self.open,
+            "closed": self.closed or None,
+            "restored": self.restored,
+            "spent": {part: str(value) for part, value in self.spent.items()},
+            "head": self.head,
+        }
 
 
 def verify(

@@ -94,6 +94,7 @@ class Walk:
         self.restored = 0
         self.streams: dict[str, list[int]] = {}  # the reservation that paid, the step, the last reservation and entry of each
         self.states: dict[str, str] = {}  # the digest of each stream's encrypted state
+        self.approvals: dict[str, Any] | None = None  # the policy, the requests that wait, the approvals that were not used
 
     def step(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
         """Yields the problems of this entry, given those before it."""
@@ -114,6 +115,11 @@ class Walk:
             "replayed": self._replayed,
             "reopened": self._reopened,
             "restored": self._restored,
+            "policy": self._policy,
+            "requested": self._requested,
+            "approved": self._approved,
+            "denied": self._denied,
+            "closed": self._closed,
         }
         yield from steps[kind](row, fields)
 
@@ -129,6 +135,7 @@ class Walk:
             state["rolls"] = {group: sha256("ledger roll 1", text_of(roll))[:32] for group, roll in rolls.items()}
         state |= {"total": self.total} if self._charged else {}
         state |= {"streams": self.streams} if self.streams else {}
+        state |= {"approvals": self.approvals} if self.approvals is not None else {}
         state |= {"fuse": {"closed": self.closed, "dead": self._dead}} if self._fused else {}
         for name, value in (("caps", self._caps), ("catalog", self._terms), ("history", self._history)):
             state |= {name: value} if value is not None else {}
@@ -179,6 +186,8 @@ class Walk:
         yield from self._allowed(fields)
         if self.closed:
             yield f"was asked while entry {self.closed} had closed the catalog"
+        if not self._is_approved(fields):
+            yield "was asked without the approval that it needed"
         if fields["digest"] != sha256("ledger question 1", text_of([fields["plan"], fields["catalog"], fields["snapshot"]])):
             yield "has a digest that is not its question's"
         if number(fields["loss"]["epsilon"]) == 0 and (fields["mechanisms"] or set(fields["loss"].values()) != {"0"}):
@@ -309,6 +318,65 @@ class Walk:
         if fields["closed"] != self.closed or not (self.closed or self._dead):
             yield "reopens a catalog that was not closed by the entry it names"
         self.closed, self._dead = 0, 0
+
+    def _needs_approval(self, fields: dict[str, Any]) -> bool:
+        epsilon, rules = number(fields["loss"]["epsilon"]), self.approvals
+        if rules is None or epsilon == 0:
+            return False
+        dear = rules["above"] is not None and epsilon > number(rules["above"])
+        return dear or any(name.casefold() in rules["tables"] for name in fields["tables"])
+
+    def _is_approved(self, fields: dict[str, Any]) -> bool:
+        """Returns whether a question needs no approval, or has one, which it uses up."""
+        if self.approvals is None or not self._needs_approval(fields):
+            return True
+        for at, (digest, analyst, until) in sorted(self.approvals["allowed"].items(), key=lambda item: int(item[0])):
+            if (digest, analyst) == (fields["digest"], fields["analyst"]) and fields["time"] <= until:
+                del self.approvals["allowed"][at]
+                return True
+        return False
+
+    def _policy(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        waiting = self.approvals or {"open": {}, "allowed": {}}
+        self.approvals = waiting | {"above": fields["above"], "tables": fields["tables"]}
+        if fields["tables"] != sorted({name.casefold() for name in fields["tables"]}):
+            yield "does not list its tables once, in order and in small letters"
+
+    def _requested(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        yield from self._allowed(fields)
+        if self.approvals is None or not self._needs_approval(fields):
+            yield "asks for an approval that it does not need"
+            return
+        self.approvals["open"][str(row.number)] = [fields["digest"], fields["analyst"]]
+
+    def _decided(self, row: Row, fields: dict[str, Any]) -> list[str]:
+        """Ends a request that waits, and returns its question and analyst. Forgets approvals that ended unused."""
+        waiting: list[str] = (self.approvals or {"open": {}})["open"].pop(str(fields["requested"]), [])
+        before = self._store.entry(fields["requested"])
+        if self.approvals is None or not waiting or before is None:
+            raise EntryError("decides on a request that does not wait")
+        if before.hash != fields["requested_hash"]:
+            raise EntryError("names its request by another hash")
+        if waiting[1] == fields["by"]:
+            raise EntryError("decides on the question of the one who decides")
+        allowed = {at: kept for at, kept in self.approvals["allowed"].items() if fields["time"] <= kept[2]}
+        self.approvals["allowed"] = allowed
+        return waiting
+
+    def _approved(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        waiting = self._decided(row, fields)
+        if self.approvals is not None:
+            self.approvals["allowed"][str(fields["requested"])] = [*waiting, fields["until"]]
+        if fields["until"] < fields["time"]:
+            yield "ended before it began"
+
+    def _denied(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        self._decided(row, fields)
+        yield from ()
+
+    def _closed(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        self.closed, self._fused = self.closed or row.number, True
+        yield from ()
 
     def _restored(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
         self.restored += 1

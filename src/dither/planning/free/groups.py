@@ -54,7 +54,8 @@ class Asked:
 
 
 def serving(asked: Asked, part: StoredPart) -> Slots | None:
-    """Returns the earlier groups that make up each group of the question; None if they do not follow from them."""
+    """Returns the earlier groups that make up each group of the question; None if they do not follow from them, or if no
+    combination of its keys is possible."""
     if (asked.rows.base, asked.unit) != (part.rows.base, part.unit) or not bounded_alike(asked, part):
         return None
     if not set(part.rows.conditions) <= set(asked.rows.conditions) or not _holds_all(asked, part):
@@ -73,7 +74,7 @@ def serving(asked: Asked, part: StoredPart) -> Slots | None:
         made = tuple(each(group) for each in keys)
         if made in found and all(each(group) is True for each in conditions):
             found[made].append(place)
-    return tuple(map(tuple, found.values())) if all(found.values()) else None
+    return tuple(map(tuple, found.values())) if found and all(found.values()) else None
 
 
 def _picks_missing(condition: Expression, part: StoredPart, scope: Mapping[str, Facts]) -> bool:

@@ -53,11 +53,18 @@ def keys_to_show(
 
 
 def public_keys(keys: Sequence[Named], known: Sequence[Facts]) -> tuple[tuple[Key, ...], ...] | None:
-    """Returns the public values of each key, or None if one key must be discovered. Refuses too many groups."""
+    """Returns the public values of each key, or None if one key must be discovered. Refuses no groups, and too many."""
     domains = [facts.values for facts in known]
     public = tuple(values for values in domains if values is not None)
     if len(public) < len(domains):
         return None
+    for key, values in zip(keys, public, strict=True):
+        if not values:
+            raise QueryError(
+                f"GROUP BY {key.name} has no group: no row can have a value of {key.name}.",
+                span=key.expression.span,
+                fix="group by another key, or leave this one out.",
+            )
     count = math.prod(len(values) for values in public)
     if count > MOST_GROUPS:
         raise QueryError(

@@ -348,15 +348,15 @@ class Ratio(Reading):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the ends of the possible shares, NaN where there is none."""
         low, high, total = np.zeros_like(a), np.ones_like(a), a + b
-        middle = self._reach(noise, np.clip(a / np.where(total > 0, total, 1.0), 0, 1), confidence)
+        middle = self.reach(noise, np.clip(a / np.where(total > 0, total, 1.0), 0, 1), confidence)
         for _ in range(4):
             ends = (np.nan_to_num(each, nan=0.5) for each in (low, high))
-            first, last = (np.maximum(self._reach(noise, each, confidence), middle) for each in ends)
+            first, last = (np.maximum(self.reach(noise, each, confidence), middle) for each in ends)
             low, high = fieller(a, total, (first, last), low, high)
         return low, high
 
     @staticmethod
-    def _reach(noise: Noise, r: NDArray[np.float64], confidence: Fraction) -> NDArray[np.float64]:
+    def reach(noise: Noise, r: NDArray[np.float64], confidence: Fraction) -> NDArray[np.float64]:
         return margins.two((1 - r) * noise.scale, r * noise.scale, float(confidence), noise.gaussian) + 1
 
     def unsure(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction, rows: int = 0) -> NDArray[np.bool_]:
@@ -401,7 +401,7 @@ class Ratio(Reading):
         """Returns the margin at `rows` rows in the group, for any mean within the bounds."""
         if rows is None:
             return None
-        reach = float(self._reach(noises[self.noise], np.zeros(1), confidence)[0])
+        reach = float(self.reach(noises[self.noise], np.zeros(1), confidence)[0])
         return float(self.grid.step * self.grid.steps) * min(1.0, reach / (self.grid.steps * rows)) + float(self.slack)
 
 

@@ -22,7 +22,7 @@ from dither.privacy.accountant.atoms import MOST_WORK, list_atoms
 from dither.privacy.accountant.contour import Contour
 from dither.privacy.accountant.lattice import Lattice
 from dither.privacy.accountant.product import Guide, Product
-from dither.privacy.accountant.sampled import Sampled, guide_of, sampled
+from dither.privacy.accountant.sampled import evaluators_of, guess_epsilon, guide_of, sampled
 from dither.privacy.parts import Part
 
 MANY = 200
@@ -46,6 +46,10 @@ class Plan:
         if all(end is not None for end, _ in ends):
             self.ends = Product(tuple((end, count) for end, count in ends if end is not None))
 
+    def guess(self, log_delta: float) -> float:
+        """Returns a rough epsilon at this delta."""
+        return guess_epsilon(self.parts, self.guide, log_delta) if self.sampled else self.guide.epsilon(log_delta)
+
     def evaluators(self, epsilon: float, log_delta: float) -> list[Evaluator]:
         """Returns functions of epsilon whose sum bounds delta, tight near this epsilon."""
         lattice = Lattice(self.whole, self.guide, epsilon, log_delta)
@@ -53,7 +57,7 @@ class Plan:
             return [_exact(lattice, log_delta)]
         if self.sampled:
             few = list_atoms(self.whole, log_delta) if _short(self.parts) else None
-            return [few or Sampled(self.parts, self.guide, epsilon, log_delta)]
+            return [few] if few else evaluators_of(self.parts, self.guide, epsilon, log_delta)
         plain = Contour(self.whole, None, self.guide, epsilon, log_delta, smooth=False)
         if plain.nodes:
             plain.prepare()

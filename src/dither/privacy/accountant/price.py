@@ -189,7 +189,7 @@ def _solve(parts: Parts, target: Fraction) -> Fraction:
         return _search(exact, target, start, -1 / max(start, 1e-9))
     plan = Plan(parts, log_target)
     top = _top(parts)
-    guess = min(plan.guide.epsilon(log_target), math.inf if top is None else float(top))
+    guess = min(plan.guess(log_target), math.inf if top is None else float(top))
     for _ in range(4):
         near = plan.guide.order(guess)
         solution = _search(_sum_of(plan.evaluators(guess, log_target)), target, guess, -near)

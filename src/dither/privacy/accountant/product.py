@@ -16,7 +16,9 @@ from flint import acb
 
 from dither.privacy.parts.base import Complexes, Floats, Transform
 
-_ORDERS = np.exp(np.linspace(math.log(1e-3), math.log(1e9), 660))
+_LEAST, _MOST, _PER_DECADE = 1e-3, 1e9, 55
+_ORDERS = np.exp(np.linspace(math.log(_LEAST), math.log(_MOST), 12 * _PER_DECADE))
+_RARE = 1e-2  # a smallest order for measures whose rare losses are far larger than their standard deviation
 _ALIAS = 21.0  # what the trapezoid rule adds stays below e^-21 = 1e-9 of delta
 
 
@@ -85,8 +87,11 @@ class Logged(Protocol):
 class Guide:
     """ln of a positive measure's transform on a grid of real orders: where to integrate, and how finely."""
 
-    def __init__(self, whole: Logged, minus: Logged | None, scale: float) -> None:
+    def __init__(self, whole: Logged, minus: Logged | None, scale: float, rare: bool = False) -> None:
         orders: Floats = _ORDERS / scale
+        if rare and orders[0] > _RARE:
+            decades = math.log10(orders[0] / _RARE)
+            orders = np.concatenate([np.geomspace(_RARE, orders[0], math.ceil(_PER_DECADE * decades), endpoint=False), orders])
         line: Complexes = orders.astype(np.complex128)
         with np.errstate(all="ignore"):
             logs = whole.log(line).real

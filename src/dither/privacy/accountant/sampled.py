@@ -6,13 +6,25 @@ errors, the nodes left out and everything that a cloud leaves out are added on t
 of 1e-13 grow with n, but fewer nodes count, so a million releases are fine.
 
 Smoothing (step 2 of contour.py) makes the integrand die out where a cloud of atoms alone would not.
+
+**Rare samples.** If q and delta are tiny, one loss that is far larger than all others together decides. On no line is it more
+than the errors then: the others weigh too much. So the measure mu of a release is cut at a loss l into small + large, and
+
+    mu^n = small^n + n small^(n-1) large + n (n-1)/2 small^(n-2) large^2 + ...,
+
+where k and more large losses have a probability of at most (n large)^k / k!. If that is negligible for k = 2 or 3, the terms
+before it are positive measures, each with an integral and a line of its own; with several kinds of releases there is one for
+every way to have one or two large losses. Any cut is valid. It is chosen so that the small losses hardly ever fill the gap
+between l and epsilon. Losses far above epsilon are taken out first (`_without_far`): they would force a long line.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain, combinations_with_replacement
 
 import numpy as np
 from flint import acb, arb
@@ -22,7 +34,7 @@ from dither.privacy.accountant.product import Guide
 from dither.privacy.parts import Part
 from dither.privacy.parts.base import Complexes, Floats
 from dither.privacy.parts.clouds import Cloud
-from dither.privacy.parts.sampled import SampledPart
+from dither.privacy.parts.sampled import Law, SampledPart
 
 _MOST_NODES = 1 << 18
 _FEW, _SHARP_NODES = 2000, 1 << 17
@@ -31,7 +43,12 @@ _SMOOTHING = 1.5e-7  # the relative rise of epsilon that smoothing may cause
 _LEFT = 17.0  # clouds leave out e^-17 of delta
 _SHARES = (0.9, 0.8, 0.7, 0.6, 0.5)  # smaller orders that are tried
 _WORTH = 1.5
+_DOUBT = 14.0  # from where on the errors of the factors, about 1e-13, would show
+_NOTICED = 1e-3
+_FAR = 3.0  # losses above so many epsilons need no integral
+_CHANCES = (-20.0, -30.0, -45.0)  # ln of the probability that small losses fill the gap up to epsilon
 
+Evaluator = Callable[[Fraction], arb]
 Parts = tuple[tuple[Part, int], ...]
 
 
@@ -40,8 +57,72 @@ def sampled(parts: Parts) -> bool:
     return any(isinstance(part, SampledPart) for part, _ in parts)
 
 
-def _share(count: int, log_delta: float) -> float:
-    return max(log_delta, -1e4) - math.log(count) - _LEFT
+@dataclass(frozen=True)
+class Piece:
+    """A subsampled release, or the part of it with low < u <= high. Leaves out a probability of about e^share."""
+
+    part: SampledPart
+    share: float
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def law(self) -> Law:
+        whole = self.part.law(self.share)
+        return whole if self.low == -self.high == -math.inf else whole.within(self.low, self.high)
+
+    def is_empty(self) -> bool:
+        return self.law.field is None and not len(self.law.u)
+
+    def cloud(self, c: float, t: float) -> Cloud:
+        return self.part.cloud_of(self.law, c, t)
+
+    def rough(self) -> Cloud:
+        return self.part.rough_of(self.law)
+
+    def mass(self, side: int = 0) -> float:
+        """Bounds its probability from above; with side = -1 its probability under the other law, from below."""
+        cloud = self.cloud(float(side), 0.0)
+        size = cloud.tilted(float(side))[0]
+        if side:
+            return max(math.exp(size - 1e-13) * (1 - 2 * cloud.wrong), 0.0)
+        return math.exp(size + 1e-13) * (1 + 2 * cloud.wrong) + 1e-300
+
+
+@dataclass(frozen=True)
+class Term:
+    """`times` the measure of some pieces and of other parts, added up."""
+
+    pieces: tuple[tuple[Piece, int], ...]
+    others: Parts
+    times: int = 1
+
+    @classmethod
+    def of(cls, parts: Parts, log_delta: float) -> Term:
+        """Returns the whole of a composition."""
+        mixed = [(part, n) for part, n in parts if isinstance(part, SampledPart)]
+        pieces = tuple((Piece(part, max(log_delta, -1e4) - math.log(n) - _LEFT), n) for part, n in mixed)
+        return cls(pieces, tuple((part, n) for part, n in parts if not isinstance(part, SampledPart)))
+
+    def guide(self) -> Guide:
+        """Returns the guide for the search. It decides no price."""
+        clouds = tuple((piece.rough(), n) for piece, n in self.pieces)
+        spread = sum(cloud.deviation(0.0) ** 2 * n for cloud, n in clouds)
+        spread += sum(2 * float(part.zcdp()[0]) * n for part, n in self.others)
+        return Guide(_Rough(clouds, self.others, math.log(self.times)), None, max(math.sqrt(spread), 1e-150), rare=True)
+
+    def doubt(self, guide: Guide, epsilon: float, log_delta: float) -> float:
+        """Returns ln of the error of its integral over delta, for factors that are off by 1."""
+        c = guide.order(epsilon)
+        head = float(np.interp(c, guide.orders, guide.logs)) - c * epsilon - log_delta
+        return head + math.log(sum(n for _, n in self.pieces)) - math.log1p(c)
+
+    def is_rare(self, guide: Guide, epsilon: float) -> bool:
+        """Tells whether single losses of the size of epsilon count on its line. A removed unit has small losses only."""
+        if any(piece.part.removed for piece, _ in self.pieces):
+            return False
+        clouds, c = [(piece.rough(), n) for piece, n in self.pieces], guide.order(epsilon)
+        return sum(n * float(cloud.tilted(c)[1][cloud.losses > epsilon / 4].sum()) for cloud, n in clouds) > _NOTICED
 
 
 @dataclass(frozen=True)
@@ -50,9 +131,10 @@ class _Rough:
 
     clouds: tuple[tuple[Cloud, int], ...]
     others: Parts
+    log_times: float
 
     def log(self, z: Complexes) -> Complexes:
-        total: Complexes = np.zeros(len(z), dtype=complex)
+        total: Complexes = np.full(len(z), self.log_times, dtype=complex)
         for cloud, count in self.clouds:
             total += count * cloud.log(z)
         for part, count in self.others:
@@ -62,12 +144,116 @@ class _Rough:
 
 def guide_of(parts: Parts, log_delta: float) -> Guide:
     """Returns the guide for the search. It decides no price."""
-    clouds = tuple((part.rough(_share(n, log_delta)), n) for part, n in parts if isinstance(part, SampledPart))
-    others = tuple((part, n) for part, n in parts if not isinstance(part, SampledPart))
-    spread = sum(cloud.deviation(0.0) ** 2 * n for cloud, n in clouds) + sum(
-        2 * float(part.zcdp()[0]) * n for part, n in others
-    )
-    return Guide(_Rough(clouds, others), None, max(math.sqrt(spread), 1e-150))
+    return Term.of(parts, log_delta).guide()
+
+
+def guess_epsilon(parts: Parts, guide: Guide, log_delta: float) -> float:
+    """Returns a rough epsilon at this delta. The guide's own is far too high where one large loss decides.
+
+    One large loss alone needs an epsilon of at least `single`; smaller losses need what their own guide says.
+    """
+    whole, guess = Term.of(parts, log_delta), guide.epsilon(log_delta)
+    if not whole.is_rare(guide, guess):
+        return guess
+    clouds = [(piece.rough(), n) for piece, n in whole.pieces]
+    low, high, target = 0.0, guess, math.exp(max(log_delta, -700.0))
+    for _ in range(60):
+        single = (low + high) / 2
+        delta = sum(n * float(_weights(cloud) @ -np.expm1(np.minimum(single - cloud.losses, 0.0))) for cloud, n in clouds)
+        low, high = (single, high) if delta > target else (low, single)
+    return min(guess, max(single, _below(whole, single).guide().epsilon(log_delta)))
+
+
+def _weights(cloud: Cloud) -> Floats:
+    weights: Floats = np.exp(np.maximum(cloud.logs, -745.0))
+    return weights
+
+
+def evaluators_of(parts: Parts, guide: Guide, epsilon: float, log_delta: float) -> list[Evaluator]:
+    """Returns functions of epsilon whose sum bounds delta: one integral, or those of the terms of rare samples."""
+    whole = Term.of(parts, log_delta)
+    lost = sum(Fraction(n * piece.rough().lost) for piece, n in whole.pieces)
+    terms, guides, rest, far = [whole], [guide], Fraction(0), _NONE
+    doubt = whole.doubt(guide, epsilon, log_delta)
+    if doubt > _DOUBT and whole.is_rare(guide, epsilon):
+        near, beyond = _without_far(whole, epsilon)
+        for found in chain([([near], Fraction(0))], _splits(near, epsilon, log_delta)):
+            own = [term.guide() for term in found[0]]
+            worst = max(term.doubt(each, epsilon, log_delta) for term, each in zip(found[0], own, strict=True))
+            if worst < doubt - 1:
+                (terms, rest), guides, doubt, far = found, own, worst, beyond
+    integrals = [Sampled(term, each, epsilon, log_delta) for term, each in zip(terms, guides, strict=True)]
+    return [_constant(lost + rest), far, *integrals]
+
+
+def _without_far(whole: Term, epsilon: float) -> tuple[Term, Evaluator]:
+    """Returns the term without losses above a multiple of epsilon, and what those losses add to delta.
+
+    No loss is below ln(1 - q), so a loss of at least epsilon - n ln(1 - q) makes up for all others. By the first such loss,
+    mu^n = near^n + the sum over i of near^i far mu^(n-1-i), and on far losses 1 - e^{epsilon - L} has no kink: each of
+    the n terms adds at most P(far) - e^epsilon Q(far).
+    """
+    least = sum(n * -math.log1p(-float(piece.part.q)) if piece.part.q < 1 else math.inf for piece, n in whole.pieces)
+    if whole.others or least > epsilon:
+        return whole, _NONE
+    cut = _FAR * epsilon
+    beyond = [(_above(piece, cut), n) for piece, n in whole.pieces]
+    heavy = [(piece, n) for piece, n in beyond if not piece.is_empty()]
+    p = sum(n * Fraction(piece.mass()) for piece, n in heavy)
+    q = sum(n * Fraction(piece.mass(-1)) for piece, n in heavy)
+    # Places of cuts are rounded, so the smallest far loss is known up to 1e-9.
+    last = Fraction((cut - least) * (1 - 1e-9))
+    return _below(whole, cut), lambda at: ball(p) - ball(q) * ball(at).exp() if at < last else ball(p)
+
+
+def _constant(value: Fraction) -> Evaluator:
+    return lambda epsilon: ball(value)
+
+
+_NONE = _constant(Fraction(0))
+
+
+def _splits(whole: Term, epsilon: float, log_delta: float) -> Iterator[tuple[list[Term], Fraction]]:
+    """Yields the terms of several cuts, each with a bound of the probability of more large losses than they have."""
+    small = _below(whole, epsilon).guide()
+    for gap in (*(small.epsilon(chance) for chance in _CHANCES), epsilon / 4):
+        if gap >= epsilon:
+            continue
+        below, above = _below(whole, epsilon - gap), [_above(piece, epsilon - gap) for piece, _ in whole.pieces]
+        kinds = [place for place, piece in enumerate(above) if not piece.is_empty()]
+        expected = sum(whole.pieces[place][1] * Fraction(above[place].mass()) for place in kinds)
+        for most in (1, 2, 3):
+            rest = expected ** (most + 1) / math.factorial(most + 1)
+            if _log(rest) < log_delta - _LEFT:
+                ways = [way for size in range(most + 1) for way in combinations_with_replacement(kinds, size)]
+                yield [term for term in (_with_large(below, above, way) for way in ways) if term.times], rest
+                break
+
+
+def _log(value: Fraction) -> float:
+    return math.log(value.numerator) - math.log(value.denominator) if value else -math.inf
+
+
+def _below(whole: Term, cut: float) -> Term:
+    return replace(whole, pieces=tuple((replace(piece, high=_ratio(piece, cut)), n) for piece, n in whole.pieces))
+
+
+def _above(piece: Piece, cut: float) -> Piece:
+    return replace(piece, low=_ratio(piece, cut))
+
+
+def _with_large(below: Term, above: list[Piece], way: tuple[int, ...]) -> Term:
+    """Returns the term with one large loss of each kind in `way`, and small ones of all other releases."""
+    times = math.prod(math.comb(count, way.count(place)) for place, (_, count) in enumerate(below.pieces))
+    small = [(piece, count - way.count(place)) for place, (piece, count) in enumerate(below.pieces)]
+    large = [(above[place], way.count(place)) for place in sorted(set(way))]
+    return replace(below, pieces=tuple((piece, count) for piece, count in (*small, *large) if count > 0), times=times)
+
+
+def _ratio(piece: Piece, loss: float) -> float:
+    """Returns u with ln(1 - q + q e^u) = loss."""
+    q = float(piece.part.q)
+    return loss - math.log(q) if loss > 500 else math.log1p(math.expm1(loss) / q)
 
 
 def _line(guide: Guide, epsilon: float, log_delta: float) -> tuple[float, float]:
@@ -86,18 +272,17 @@ def _line(guide: Guide, epsilon: float, log_delta: float) -> tuple[float, float]
 class Sampled:
     """An upper bound of delta as a function of epsilon, tight near the given one."""
 
-    def __init__(self, parts: Parts, guide: Guide, epsilon: float, log_delta: float) -> None:
+    def __init__(self, term: Term, guide: Guide, epsilon: float, log_delta: float) -> None:
         self.c, period = _line(guide, epsilon, log_delta)
         c, self.h = self.c, 2 * math.pi / period
         head = float(np.interp(c, guide.orders, guide.logs)) - c * epsilon - log_delta
-        self.others = [(part, n) for part, n in parts if not isinstance(part, SampledPart)]
-        mixed = [(part, n) for part, n in parts if isinstance(part, SampledPart)]
+        self.others, mixed = term.others, term.pieces
         smooth = 2 * _SMOOTHING * max(epsilon, 1e-3 / c) / (c + 1)
         # At atoms smoothing costs first order in tau. There are heavy ones only while there are few releases.
-        if sum(n for _, n in parts) <= _FEW and any(part.decay(c) == math.inf for part, _ in mixed):
+        if sum(n for _, n in (*mixed, *term.others)) <= _FEW and any(piece.part.decay(c) == math.inf for piece, _ in mixed):
             smooth = max(smooth / 400, 2 * (head + _TAIL) / (_SHARP_NODES * self.h / 1.3) ** 2)
         smooth = max(smooth, 2 * (head + _TAIL) / (_MOST_NODES * self.h / 1.3) ** 2)
-        starts = [(part.decay(c), part.rough(_share(n, log_delta)).tilted(c)[0], n) for part, n in mixed]
+        starts = [(piece.part.decay(c), piece.rough().tilted(c)[0], n) for piece, n in mixed]
         self.tau2 = smooth
         smoothed = self._enough(head, starts)
         self.tau2 = 0.0
@@ -106,13 +291,12 @@ class Sampled:
         if plain > min(1.5 * smoothed, _MOST_NODES - 1):
             self.tau2 = smooth
         self.nodes = smoothed if self.tau2 else plain
-        clouds = [(part.cloud(c, self.nodes * self.h, _share(n, log_delta)), n) for part, n in mixed]
+        clouds = [(piece.cloud(c, self.nodes * self.h), n) for piece, n in mixed]
         sizes = [cloud.tilted(c)[0] for cloud, _ in clouds]
-        self.tail = self._tail([(part.decay(c), size, n) for (part, n), size in zip(mixed, sizes, strict=True)])
-        self.log_size = self.tau2 * (c * c + c) / 2
+        self.tail = self._tail([(piece.part.decay(c), size, n) for (piece, n), size in zip(mixed, sizes, strict=True)])
+        self.log_size = self.tau2 * (c * c + c) / 2 + math.log(term.times) * (1 + 1e-15)
         for (cloud, n), size in zip(clouds, sizes, strict=True):
             self.log_size += n * (size + 3e-14 + 2 * cloud.wrong) + 1e-15 * abs(n * size)
-        self.lost = sum(n * cloud.lost for cloud, n in clouds)
         self._multiply([(*cloud.ratios(c, self.h, self.nodes), n) for cloud, n in clouds])
 
     def _damping(self, t: float, starts: list[tuple[float, float, int]]) -> float:
@@ -169,4 +353,4 @@ class Sampled:
         total = max(0.5 + float(turned.real.sum()) + self.bound + rounding, 1e-290)
         log_scale = self.log_size - self.c * e + math.log(self.h / math.pi / (self.c * (self.c + 1)))
         margin = 1e-14 * (abs(self.log_size) + self.c * abs(e) + 10)
-        return ball(Fraction(log_scale + math.log(total) + margin)).exp() + ball(Fraction(self.lost))
+        return ball(Fraction(log_scale + math.log(total) + margin)).exp()

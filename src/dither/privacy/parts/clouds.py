@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -48,6 +48,7 @@ _SIDE = 15
 _RUN = 32
 _FLOAT = 2e-16
 _PANELS = 16
+_SLIVER = 1e-6
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,9 @@ class Cloud:
     def log(self, z: Complexes) -> Complexes:
         """Returns the logarithm of the transform in floats, at any points."""
         found = np.empty(len(z), dtype=complex)
+        at: Complexes | Floats = z if z.imag.any() else z.real  # real orders, as of a guide, need no complex powers
         for first in range(0, len(z), 64):
-            powers = np.multiply.outer(z[first : first + 64], self.losses) + self.logs
+            powers = np.multiply.outer(at[first : first + 64], self.losses) + self.logs
             top = powers.real.max(axis=1)
             found[first : first + 64] = top + np.log(np.exp(powers - top[:, None]).sum(axis=1))
         return found
@@ -161,6 +163,15 @@ class Field:
     shift: float
     low: float
     high: float
+
+    def within(self, low: float, high: float) -> Field | None:
+        """Returns the part with low < u <= high. A cut next to an end is moved there: panels need some width."""
+        first, last = (self._cut((u - self.shift) / self.slope) for u in (low, high))
+        return replace(self, low=first, high=last) if first < last else None
+
+    def _cut(self, x: float) -> float:
+        near = _SLIVER * (self.high - self.low)
+        return self.low if x < self.low + near else self.high if x > self.high - near else x
 
     def points(self, q: float, order: float, t: float) -> tuple[Floats, Floats, float]:
         """Returns (u, ln of weight times Q, ln of a bound of the error of the integral of Q B^{order + it})."""

@@ -52,6 +52,11 @@ class Law:
     field: Field | None
     lost: tuple[float, float]
 
+    def within(self, low: float, high: float) -> Law:
+        """Returns the part of it with low < u <= high."""
+        inside = (self.u > low) & (self.u <= high)
+        return Law(self.u[inside], self.logs[inside], self.field and self.field.within(low, high), self.lost)
+
 
 class SampledPart(Part, abstract=True):
     """A release after Poisson subsampling, in one direction. A curve states it as added; its price covers both."""
@@ -79,7 +84,11 @@ class SampledPart(Part, abstract=True):
 
     def cloud(self, c: float, t: float, share: float) -> Cloud:
         """Returns points that stand for this release at c + iu, |u| <= t."""
-        q, law = float(self.q), self.law(share)
+        return self.cloud_of(self.law(share), c, t)
+
+    def cloud_of(self, law: Law, c: float, t: float) -> Cloud:
+        """Returns points that stand for a part of Q at c + iu, |u| <= t."""
+        q = float(self.q)
         u, logs, log_wrong = law.u, law.logs, -math.inf
         if law.field is not None:
             more, heights, log_wrong = law.field.points(q, -c if self.removed else c + 1, t)
@@ -89,7 +98,10 @@ class SampledPart(Part, abstract=True):
 
     def rough(self, share: float) -> Cloud:
         """Returns a few points, for a guide."""
-        law = self.law(share)
+        return self.rough_of(self.law(share))
+
+    def rough_of(self, law: Law) -> Cloud:
+        """Returns a few points of a part of Q, for a guide."""
         if law.field is None:
             # Groups of neighbours, with the same weight under Q and under P1.
             starts = np.arange(0, len(law.u), len(law.u) // _ROUGH + 1)

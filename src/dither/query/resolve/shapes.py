@@ -24,7 +24,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from dither.catalog.values import Catalog, ColumnFacts, Table
-from dither.errors import QueryError
+from dither.errors import Fix, Python, QueryError
 from dither.query.functions.base import Facts
 from dither.query.functions.domains import declared
 from dither.query.functions.registry import columns, known
@@ -207,6 +207,17 @@ def scan(node: Scan, catalog: Catalog) -> Shape:
         )
         for name in columns_of(table)
     }
+    if table.edges is not None:
+        raise QueryError(
+            f"{node.table} lists the edges of a graph, and SQL cannot tell what one edge or one node changes.",
+            span=node.span,
+            fix=Fix(
+                "ask {call}.",
+                call=Python(
+                    f'survey.graph("{node.table}").edge_count(epsilon=1)', f"dither graph {node.table} edge_count --epsilon 1"
+                ),
+            ),
+        )
     if table.public:
         return Shape(node, columns, PUBLIC, tables=(node.table,), whole=node.table)
     if table.by_row:

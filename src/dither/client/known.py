@@ -1,0 +1,120 @@
+"""What a client knows of servers: the ledger's name, the curator's public key, and the newest head it was shown.
+
+One file in the user's configuration folder. A server is believed at first sight, unless the key is named; from then on it must
+show the same ledger, the same key, and every head that it has shown before. A ledger that was restored from an old copy lacks
+an entry that some analyst has seen, so every analyst is a witness.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dither.errors import DitherError, Fix, LedgerError, Python
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one server has shown: its ledger, its public key, and its newest entry as number and hash."""
+
+    ledger: str
+    public_key: str
+    number: int
+    hash: str
+
+    @property
+    def head(self) -> str:
+        return f"{self.number}:{self.hash}"
+
+    def newer(self, number: int, hash: str) -> Seen:
+        """Returns what is known after another entry was shown."""
+        return Seen(self.ledger, self.public_key, number, hash) if number > self.number else self
+
+
+def default_file() -> Path:
+    """Returns the file in the user's configuration folder."""
+    base = os.environ.get("APPDATA") if os.name == "nt" else os.environ.get("XDG_CONFIG_HOME")
+    return Path(base or Path.home() / ".config") / "dither" / "known.json"
+
+
+class Known:
+    """The file of what is known."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def find(self, origin: str) -> Seen | None:
+        """Returns what is known of a server; None if it was never seen."""
+        found = self._read().get(origin)
+        if found is None:
+            return None
+        try:
+            return Seen(str(found["ledger"]), str(found["public_key"]), int(found["number"]), str(found["hash"]))
+        except (TypeError, KeyError, ValueError):
+            raise self._damaged() from None
+
+    def keep(self, origin: str, seen: Seen) -> None:
+        """Writes what is known of a server, never an older head over a newer one."""
+        servers = self._read()
+        try:
+            before = self.find(origin)
+            newest = seen if before is None or before.ledger != seen.ledger else seen.newer(before.number, before.hash)
+            servers[origin] = asdict(newest)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle, draft = tempfile.mkstemp(dir=self.path.parent, prefix=".known-")
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as out:
+                    json.dump({"format": _FORMAT, "servers": servers}, out, indent=2)
+                os.replace(draft, self.path)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(draft)
+                raise
+        except OSError:
+            raise DitherError(
+                f"{self.path} cannot be written, so the server's key and newest entry cannot be remembered.",
+                fix=Fix("name another file: {it}.", it=Python('dt.connect(…, known="known.json")')),
+            ) from None
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            data = json.loads(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError):
+            raise self._damaged() from None
+        if not isinstance(data, dict) or data.get("format") != _FORMAT or not isinstance(data.get("servers"), dict):
+            raise self._damaged()
+        return dict(data["servers"])
+
+    def _damaged(self) -> LedgerError:
+        return LedgerError(
+            f"{self.path} cannot be read: it has the keys and newest entries of servers.",
+            fix="restore it from a backup. Without it a server is believed at first sight again.",
+        )
+
+
+def check_seen(origin: str, before: Seen, shown: Seen, at: str | None) -> None:
+    """Refuses a server that is not what it was. `at`: the entry of the known head, as the server shows it now."""
+    if shown.ledger != before.ledger:
+        raise LedgerError(
+            f"{origin} has another ledger than before.",
+            fix="ask the curator why: a new ledger is a second budget for the same people.",
+        )
+    if at != before.head:
+        raise LedgerError(
+            f"The ledger of {origin} lacks entry {before.number}, which it had shown to you: it was replaced by an older copy.",
+            fix="tell the curator and the auditor: what was spent since then is forgotten there.",
+        )
+    if shown.public_key != before.public_key:
+        raise LedgerError(
+            f"{origin} signs with another key than before.",
+            fix=Fix("ask the curator for the new public key, and name it: {it}.", it=Python("dt.connect(…, public_key=…)")),
+        )

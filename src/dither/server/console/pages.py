@@ -1,0 +1,252 @@
+"""The pages: login, ask, catalog, history, answers, receipts, approvals, audit."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from dither.errors import AccessError, LedgerError
+from dither.history import questions
+from dither.ledger.receipts import Receipt
+from dither.server.accounts import Who
+from dither.server.console import words
+from dither.server.console.chart import charts
+from dither.server.console.render import respond
+from dither.server.describe import describe
+from dither.server.desk import Desk
+from dither.server.http.api import PAGE, budget_data, number_of
+from dither.server.http.guard import desk_of
+from dither.server.requests import Job
+
+
+async def login(request: Request) -> Response:
+    """GET /login: a code from the fragment, a name and password, or a token."""
+    return respond(request, "login.html")
+
+
+async def ask(request: Request, who: Who) -> Response:
+    """GET /: the editor, the quote and the answer."""
+    if not who.may("replay"):
+        return RedirectResponse("/audit", 303)
+    desk, number = desk_of(request), number_of(request, "again", None)
+
+    def read() -> dict[str, Any]:
+        found = words.tables(describe(desk.survey))
+        return {
+            "tables": found,
+            "examples": words.examples(found),
+            "completions": words.completions(found),
+            "budget": budget_data(desk, who),
+            "question": "" if number is None else question_of(desk, who, number),
+        }
+
+    return respond(request, "ask.html", who=who, **await desk.read(who, read))
+
+
+def question_of(desk: Desk, who: Who, number: int) -> str:
+    """Returns the text of a question of this person, by its entry; empty if there is none."""
+    rows, _ = questions(desk.survey.ledger.store, min(number, desk.survey.ledger.head().number), 1, who.name)
+    return str(rows[-1]["question"]) if rows and rows[-1]["number"] == number else ""
+
+
+async def catalog(request: Request, who: Who) -> Response:
+    """GET /catalog: what is declared, in words."""
+    desk = desk_of(request)
+    described: Mapping[str, Any] = await desk.read(who, lambda: describe(desk.survey))
+    return respond(request, "catalog.html", who=who, tables=words.tables(described), described=described)
+
+
+async def history(request: Request, who: Who) -> Response:
+    """GET /history: the budget, and the questions that were asked."""
+    desk, before = desk_of(request), number_of(request, "before", None)
+    everyone = request.query_params.get("everyone") == "1" or not who.may("replay")
+    if everyone:
+        who.require("audit")
+    read = await desk.read(who, lambda: asked(desk, None if everyone else who.name, before))
+    budget = await desk.read(who, lambda: budget_data(desk, who))
+    return respond(request, "history.html", who=who, budget=budget, everyone=everyone, **read)
+
+
+def asked(desk: Desk, name: str | None, before: int | None) -> dict[str, Any]:
+    """Returns a page of questions, newest first."""
+    ledger = desk.survey.ledger
+    head = ledger.head().number
+    rows, more = questions(ledger.store, head if before is None else min(before - 1, head), PAGE, name)
+    return {"rows": rows[::-1], "more": more, "older": rows[0]["number"] if rows else None}
+
+
+# --- answers ----------------------------------------------------------------------------------------------------
+
+
+async def answer(request: Request, who: Who) -> Response:
+    """GET /answers/{id}: an answer that this person got."""
+    job = await _job(request, who)
+    if job.body is None:
+        return respond(request, "waiting.html", who=who, job=job)
+    return respond(request, "answer.html", who=who, **shown(job))
+
+
+async def _job(request: Request, who: Who) -> Job:
+    desk, ident = desk_of(request), request.path_params["id"]
+    job: Job = await desk.read(who, lambda: desk.job(who, ident))
+    return job
+
+
+def shown(job: Job) -> dict[str, Any]:
+    """Returns what the template of an answer needs."""
+    data: dict[str, Any] = json.loads(job.body or "{}")
+    return {"answer": data, "charts": charts(data), "ident": data["id"] or job.id, "cells": _cells(data)}
+
+
+def _cells(data: Mapping[str, Any]) -> list[list[tuple[str, str, bool]]]:
+    """Returns the cells of each row: the value, its margin, and whether it is a number."""
+    numeric = [kind in ("int", "real") for kind in data["kinds"]]
+    noisy = [name in data["margins"] for name in data["columns"]]
+    return [
+        [_cell(text, is_noisy, right) for text, is_noisy, right in zip(row, noisy, numeric, strict=True)]
+        for row in data["cells"]
+    ]
+
+
+def _cell(text: str, is_noisy: bool, right: bool) -> tuple[str, str, bool]:
+    value, _, margin = text.partition(" ± ") if is_noisy else (text, "", "")
+    return value, margin, right
+
+
+async def answer_csv(request: Request, who: Who) -> Response:
+    """GET /answers/{id}/csv: the columns, each noisy one followed by its margins."""
+    job = await _job(request, who)
+    data = _whole(job)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    names = _with_margins(data, list(data["columns"]))
+    writer.writerow([_safe(name) for name in names])
+    for place, row in enumerate(data["rows"]):
+        cells: list[Any] = []
+        for name, value in zip(data["columns"], row, strict=True):
+            cells.append(_safe(value))
+            if name in data["margins"]:
+                cells.append(data["margins"][name][place])
+        writer.writerow(["" if cell is None else cell for cell in cells])
+    return _download(out.getvalue(), "text/csv; charset=utf-8", f"answer-{data['id'] or job.id}.csv")
+
+
+def _with_margins(data: Mapping[str, Any], columns: list[str]) -> list[str]:
+    taken, names = set(columns), []
+    for name in columns:
+        names.append(name)
+        if name in data["margins"]:
+            names.append(_label(name, taken))
+            taken.add(names[-1])
+    return names
+
+
+def _label(name: str, taken: set[str]) -> str:
+    made = f"{name}_margin"
+    while made in taken:
+        made += "_"
+    return made
+
+
+def _safe(value: Any) -> Any:
+    """Returns a cell that no spreadsheet takes for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+async def answer_json(request: Request, who: Who) -> Response:
+    """GET /answers/{id}/json: the answer as the API returns it."""
+    job = await _job(request, who)
+    data = _whole(job)
+    text = json.dumps(data, ensure_ascii=False, indent=2)
+    return _download(text, "application/json", f"answer-{data['id'] or job.id}.json")
+
+
+def _whole(job: Job) -> dict[str, Any]:
+    if job.body is None:
+        raise AccessError("This question has no answer yet.", status=409, fix="open it again in a moment.")
+    data: dict[str, Any] = json.loads(job.body)
+    return data
+
+
+def _download(text: str, kind: str, name: str) -> Response:
+    return Response(text, headers={"Content-Disposition": f'attachment; filename="{name}"'}, media_type=kind)
+
+
+# --- receipts ---------------------------------------------------------------------------------------------------
+
+
+async def receipt(request: Request, who: Who) -> Response:
+    """GET /receipts/{id}: a receipt in words, and whether its signature is right."""
+    desk = desk_of(request)
+    found: dict[str, Any] = json.loads(await desk.read(who, lambda: _receipt(desk, who, request.path_params["id"])))
+    key = desk.survey.ledger.public_key
+    right = Receipt.from_json(json.dumps(found)).verify(key)
+    return respond(request, "receipt.html", who=who, **found, key=key, right=right)
+
+
+async def receipt_json(request: Request, who: Who) -> Response:
+    """GET /receipts/{id}/json: the receipt as a file, which `dither verify --receipt` checks."""
+    desk, ident = desk_of(request), request.path_params["id"]
+    text: str = await desk.read(who, lambda: _receipt(desk, who, ident))
+    return _download(text, "application/json", f"receipt-{ident}.json")
+
+
+def _receipt(desk: Desk, who: Who, ident: str) -> str:
+    missing = AccessError("You have no such receipt.", status=404, fix="open one from your history.")
+    if not (ident.isascii() and ident.isdecimal() and 0 < len(ident) < 19):
+        raise missing
+    try:
+        found, seen = desk.survey.ledger.receipt(int(ident), who.name)
+    except LedgerError:
+        raise missing from None
+    if not seen and not who.may("audit"):
+        raise missing
+    return found.to_json()
+
+
+# --- curators and auditors --------------------------------------------------------------------------------------
+
+
+async def approvals(request: Request, who: Who) -> Response:
+    """GET /approvals: questions that wait for a curator, and how earlier ones were decided."""
+    found = (await desk_of(request).approvals(who))[::-1]
+    waiting = [each for each in found if each["state"] == "waiting"]
+    decided = [each for each in found if each["state"] != "waiting"]
+    return respond(request, "approvals.html", who=who, waiting=waiting, decided=decided[:PAGE])
+
+
+async def audit(request: Request, who: Who) -> Response:
+    """GET /audit: the ledger's facts, its verification, and everyone's questions."""
+    who.require("audit")
+    desk = desk_of(request)
+
+    def read() -> dict[str, Any]:
+        survey = desk.survey
+        facts = {
+            "ledger": survey.ledger.ident,
+            "public key": survey.ledger.public_key,
+            "newest entry": str(survey.ledger.head()),
+            "catalog": survey.session.declaration.catalog_hash,
+            "snapshot": survey.catalog.snapshot or "none",
+        }
+        found = asked(desk, None, None)
+        return {"facts": facts, "budget": budget_data(desk, who), "by_analyst": _by_analyst(found["rows"]), **found}
+
+    return respond(request, "audit.html", who=who, **await desk.read(who, read))
+
+
+def _by_analyst(rows: list[dict[str, Any]]) -> list[tuple[str, int, str]]:
+    """Returns who asked how many of these questions, and what they were charged."""
+    sums: dict[str, tuple[int, Fraction]] = {}
+    for row in rows:
+        count, paid = sums.get(row["analyst"], (0, Fraction(0)))
+        charged = Fraction(0) if row["state"] == "cancelled" else Fraction(row["epsilon"])
+        sums[row["analyst"]] = count + 1, paid + charged
+    return sorted(((name, count, str(paid)) for name, (count, paid) in sums.items()), key=lambda each: -Fraction(each[2]))

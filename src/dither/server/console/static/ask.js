@@ -1,0 +1,109 @@
+// The page with the editor: a quote while typing, the mistake underlined, the answer below.
+import { call, put } from "./console.js";
+
+const byId = (id) => document.getElementById(id);
+const page = byId("ask"), terms = byId("terms"), quote = byId("quote"), result = byId("result"), go = byId("go");
+const { makeEditor } = await import(document.querySelector("script[data-editor]").dataset.editor);
+const PAUSE = 120; // milliseconds after the last key
+
+const kept = sessionStorage.getItem("dither-question");
+sessionStorage.removeItem("dither-question");
+const editor = makeEditor(byId("editor"), {
+  doc: kept || byId("editor").dataset.question,
+  catalog: JSON.parse(page.dataset.completions),
+  nonce: page.dataset.nonce,
+  label: "Question in SQL",
+  changed: () => later(),
+  run: () => ask(),
+});
+
+const rows = () => Number(new FormData(terms).get("assume_rows")) || 1000; // in a group: margins of means depend on it
+
+function form() {
+  const given = new FormData(terms), text = (name) => (given.get(name) || "").trim();
+  const asked = { question: editor.text(), confidence: text("confidence") };
+  asked[given.get("by")] = text(given.get("by"));
+  for (const name of ["max_rows", "max_groups"]) {
+    const value = text(name);
+    if (value) asked[name] = /^[0-9]+$/.test(value) ? Number(value) : value;
+  }
+  if (!given.has("left_out")) asked.left_out = false;
+  if (given.get("by") === "margin") asked.assume_rows = rows();
+  return asked;
+}
+
+// --- the quote --------------------------------------------------------------------------------------------------
+
+let timer, turn = 0;
+function later() {
+  clearTimeout(timer);
+  go.disabled = true;
+  timer = setTimeout(quoteNow, PAUSE);
+}
+
+async function quoteNow() {
+  const mine = ++turn;
+  if (!editor.text().trim()) return editor.mark(null);
+  const started = performance.now();
+  const { ok, data } = await call("POST", "/console/quote", { ...form(), assume_rows: rows() });
+  if (mine !== turn) return; // somebody typed on
+  if (!ok) {
+    quote.textContent = data.what || "The server cannot be reached.";
+    return;
+  }
+  put(quote, data.html);
+  editor.mark(data.span, data.message);
+  go.disabled = !data.may;
+  go.textContent = data.free ? "Show the answer" : "Ask";
+  quote.dataset.milliseconds = Math.round(performance.now() - started);
+}
+
+// --- the answer -------------------------------------------------------------------------------------------------
+
+let asking = false;
+async function ask(more = {}) {
+  if (asking || (go.disabled && !more.free)) return;
+  asking = true;
+  go.disabled = true;
+  result.setAttribute("aria-busy", "true");
+  try {
+    const asked = more.free ? { question: editor.text(), confidence: form().confidence, ...more } : { ...form(), ...more };
+    const key = crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Date.now();
+    let { data } = await call("POST", "/console/ask", asked, { "Idempotency-Key": key });
+    while (data.state === "answering") {
+      put(result, data.html);
+      await new Promise((done) => setTimeout(done, 1000));
+      ({ data } = await call("GET", `/console/answers/${data.id}`));
+    }
+    if (data.html) put(result, data.state === "refused" ? `<div class="card">${data.html}</div>` : data.html);
+    else result.textContent = data.what;
+    if (data.budget) put(byId("meter"), data.budget);
+    if (data.span) editor.mark(data.span, data.message);
+    const top = result.getBoundingClientRect().top;
+    if (top < 0 || top > innerHeight - 160) result.scrollIntoView({ block: "start" });
+  } finally {
+    asking = false;
+    result.removeAttribute("aria-busy");
+    quoteNow();
+  }
+}
+
+// --- controls ---------------------------------------------------------------------------------------------------
+
+terms.addEventListener("submit", (event) => {
+  event.preventDefault();
+  ask();
+});
+terms.addEventListener("input", (event) => {
+  if (event.target.name === "by")
+    for (const name of ["epsilon", "margin"]) byId(`by-${name}`).hidden = event.target.value !== name;
+  later();
+});
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.dataset.example !== undefined) editor.replace(button.dataset.example);
+  if (button.dataset.insert !== undefined) editor.insert(button.dataset.insert);
+  if (button.dataset.free !== undefined) ask({ free: true });
+});
+if (editor.text().trim()) quoteNow();

@@ -1,0 +1,354 @@
+"""The desk that every protocol ends at: who, what and terms become a quote, an answer or a stored answer.
+
+    who may it? ─▶ line (or 503, uncharged) ─▶ key claimed ─▶ project's quota ─▶ survey.ask ─▶ kept ─▶ sent
+
+The desk decides who may ask and when. What a question costs, whether the budget allows it and what it returns is decided by the
+curator and the ledger, as everywhere. A token with the scope `replay` takes the path that cannot charge (`stored=True`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dither import curator
+from dither.answer import Answer
+from dither.answers import Answers
+from dither.curator import Curator
+from dither.errors import AccessError, ArgumentError, BusyError, ConflictError, DitherError
+from dither.history import ApprovalLog, HistoryRow
+from dither.ledger import opening
+from dither.ledger.ledger import time_now
+from dither.ledger.records import Advanced, Committed, parse
+from dither.ledger.verify.report import Report, verify
+from dither.server.accounts import Accounts, Who
+from dither.server.line import GoneError, Line
+from dither.server.requests import ANSWERING, Job, Requests, new_id
+from dither.server.settings import Settings
+from dither.server.sources import check_sources
+from dither.server.store import ServiceStore
+from dither.text import folded
+from dither.workspace import beside
+
+LONGEST_KEY = 200
+MOST_QUESTIONS = 100
+Still = Callable[[], Awaitable[bool]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question and its terms, as `survey.ask` takes them. `payload`: also send the noisy numbers as the ledger has them."""
+
+    question: str | tuple[str, ...]
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    fresh: bool = False
+    free: bool = False
+    payload: bool = False
+
+    @property
+    def given(self) -> str | list[str]:
+        return self.question if isinstance(self.question, str) else list(self.question)
+
+
+class Desk:
+    """An open catalog with its accounts: answers whoever may ask."""
+
+    def __init__(self, survey: Curator, settings: Settings, store: ServiceStore) -> None:
+        self.survey = survey
+        self.settings = settings
+        self.store = store
+        self.accounts = Accounts(store)
+        self.requests = Requests(store, settings.tick)
+        self.asking = Line(settings.threads, settings.waiting, settings.waiting_each, "ask")
+        self.reading = Line(2, 4 * settings.waiting, 4 * settings.waiting_each, "read")
+        self._verifying = asyncio.Semaphore(1)
+        self._log = ApprovalLog(survey.ledger.store)
+        self._log_lock = threading.Lock()
+
+    # --- questions ----------------------------------------------------------------------------------------------
+
+    async def quote(self, who: Who, asked: Asked, still: Still | None = None) -> dict[str, Any]:
+        """Returns the quote of a question as data. It is free."""
+        who.require("replay")
+        self._check_length(asked)
+        question: Any = asked.given
+        call: Callable[[], Any] = partial(self.survey.quote, question, **asked.terms, analyst=who.name)
+        data: dict[str, Any] = await self.reading.run(who.name, lambda: call().as_data(), still)
+        return data
+
+    async def ask(
+        self, who: Who, asked: Asked, key: str | None = None, request: bytes = b"", *, wait: float, still: Still | None = None
+    ) -> Job:
+        """Answers a question, or returns the job that is still being answered after `wait` seconds."""
+        stored = not who.may("ask")
+        who.require("replay")
+        self._check_length(asked)
+        if stored and (asked.fresh or asked.free):
+            who.require("ask")
+        return await self._run(who, partial(self._answer, who, asked, stored), key, request, asked.fresh, wait, still)
+
+    async def suggest(
+        self, who: Who, column: str, terms: Mapping[str, Any], key: str | None, request: bytes, *, wait: float, still: Still
+    ) -> Job:
+        """Proposes bounds for a column, at a price."""
+        who.require("ask")
+        call = partial(self._suggest, who, column, terms)
+        return await self._run(who, call, key, request, bool(terms.get("fresh")), wait, still)
+
+    async def _run(
+        self,
+        who: Who,
+        call: Callable[[str], str],
+        key: str | None,
+        request: bytes,
+        fresh: bool,
+        wait: float,
+        still: Still | None,
+    ) -> Job:
+        job = new_id()
+        if key is not None:
+            earlier = await self._claim(who, key, request, job)
+            if earlier is not None:
+                return earlier
+        elif fresh:
+            raise ArgumentError(
+                "A fresh answer is paid for each time, so a request for one needs an Idempotency-Key.",
+                fix="send a header Idempotency-Key with a new random text; a retry sends the same one.",
+            )
+        task = asyncio.create_task(self.asking.run(who.name, partial(self._settled, job, call), still))
+        done, _ = await asyncio.wait({task}, timeout=wait)
+        if done:
+            try:
+                return Job(job, who.name, "done", body=task.result())
+            except (BusyError, GoneError) as error:
+                self._give_up(job, key, error)
+                raise
+        self.requests.start(job, who.name)
+        if task.done() and not task.cancelled() and task.exception() is None:  # it ended meanwhile
+            return Job(job, who.name, "done", body=task.result())
+        task.add_done_callback(lambda ended: None if ended.cancelled() else _seen(ended.exception()))
+        return Job(job, who.name, ANSWERING)
+
+    async def _claim(self, who: Who, key: str, request: bytes, job: str) -> Job | None:
+        """Claims a key for a new job; or returns the job of the earlier request with this key."""
+        if not (0 < len(key) <= LONGEST_KEY and key.isascii() and key.isprintable()):
+            raise ArgumentError(f"An Idempotency-Key has 1 to {LONGEST_KEY} printable characters.", fix="send a random text.")
+        found = await asyncio.to_thread(self.requests.begin, who.name, key, request, job)
+        if found == job:
+            return None
+        earlier = self.requests.find(found, who.name)
+        if earlier is None:
+            raise ConflictError("This key was just given up.", fix="send the request again.", status=409)
+        return earlier
+
+    def _give_up(self, job: str, key: str | None, error: Exception) -> None:
+        if key is not None:
+            problem = error.as_data() if isinstance(error, DitherError) else {"charged": "nothing"}
+            self.requests.fail(job, problem)
+
+    def _settled(self, job: str, call: Callable[[str], str]) -> str:
+        """Runs in a thread: answers, and notes a failure for whoever looks the job up."""
+        try:
+            return call(job)
+        except DitherError as error:
+            self.requests.fail(job, error.as_data())
+            raise
+
+    def _answer(self, who: Who, asked: Asked, stored: bool, job: str) -> str:
+        terms: dict[str, Any] = dict(asked.terms) | {"analyst": who.name}
+        terms |= {"free": True} if asked.free else {"fresh": asked.fresh, "stored": stored}
+        question: Any = asked.given
+        held = None if stored or asked.free else self._hold(who, asked)
+        charged: int | None = None
+        try:
+            found: Answer | Answers = self.survey.ask(question, **terms)
+            charged = None if found.replayed or asked.free else _entry(found)
+        except DitherError as error:
+            charged = None if error.charged == "nothing" else 0
+            raise
+        finally:
+            self.accounts.settle(held, charged)
+        body = self._body(found, asked.payload)
+        self.requests.finish(job, who.name, _entry(found), body)
+        return body
+
+    def _hold(self, who: Who, asked: Asked) -> int | None:
+        """Counts the price in the quota of the token's project, if it has one."""
+        if who.project is None:
+            return None
+        question: Any = asked.given
+        quoted: Any = self.survey.quote(question, **asked.terms, analyst=who.name)
+        again = quoted.again is not None and not asked.fresh
+        return None if again else self.accounts.hold(who, quoted.total.epsilon)
+
+    def _suggest(self, who: Who, column: str, terms: Mapping[str, Any], job: str) -> str:
+        held = self.accounts.hold(who, Fraction(str(terms["epsilon"]))) if who.project is not None else None
+        charged: int | None = 0
+        try:
+            proposal = self.survey.suggest(column, **terms, analyst=who.name)
+            charged = None if proposal.price.startswith("nothing") else 0
+        except DitherError as error:
+            charged = None if error.charged == "nothing" else 0
+            raise
+        finally:
+            self.accounts.settle(held, charged)
+        body = proposal.to_json()
+        self.requests.finish(job, who.name, None, body)
+        return body
+
+    def _body(self, found: Answer | Answers, payload: bool) -> str:
+        entry = _entry(found)
+        data = found.as_data() | {"id": None if entry is None else str(entry), "entry": entry, "left": found.left()}
+        if isinstance(found, Answer):
+            data |= {"notes": found.notes(), "cells": found.cells()}
+        if payload:
+            data["payload"] = self._payload(entry)
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+
+    def _payload(self, entry: int | None) -> str | None:
+        row = None if entry is None else self.survey.ledger.store.entry(entry)
+        record = None if row is None else parse(row).record
+        return record.payload if isinstance(record, Committed | Advanced) else None
+
+    def _check_length(self, asked: Asked) -> None:
+        if not isinstance(asked.question, str) and len(asked.question) > MOST_QUESTIONS:
+            raise ArgumentError(f"A list has at most {MOST_QUESTIONS} questions.", fix="ask in several requests.")
+        total = len(asked.question) if isinstance(asked.question, str) else sum(map(len, asked.question))
+        if total > self.settings.question:
+            raise ArgumentError(
+                f"A question has at most {self.settings.question:,} characters.", fix="ask in several questions."
+            )
+
+    # --- approvals ----------------------------------------------------------------------------------------------
+
+    async def approvals(self, who: Who) -> list[HistoryRow]:
+        """Returns the questions that wait or waited for a curator: one's own, or everyone's for curators and auditors."""
+        found = await self.reading.run(who.name, self._approvals)
+        every = who.may("curate") or who.may("audit")
+        return [each for each in found if every or each["analyst"] == who.name]
+
+    def _approvals(self) -> list[HistoryRow]:
+        with self._log_lock:
+            return self._log.read(self.survey.ledger.head().number, time_now())
+
+    async def decide(self, who: Who, number: int, approve: bool, words: str, days: float) -> HistoryRow:
+        """Approves or refuses a question that waits. Nobody decides on their own."""
+        who.require("curate")
+        if not 0 < days <= 366:
+            raise ArgumentError("An approval lasts more than 0 and at most 366 days.", fix="name another number of days.")
+        call = partial(self.survey.ledger.decide, number, who.name, approve=approve, words=words, seconds=86400 * days)
+        await self.asking.run(who.name, call)
+        return next(each for each in await self.approvals(who) if each["id"] == number)
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    async def read(self, who: Who, call: Callable[[], Any], still: Still | None = None) -> Any:
+        """Runs a call that only reads, in its turn."""
+        return await self.reading.run(who.name, call, still)
+
+    async def verify(self, who: Who) -> Report:
+        """Checks the whole ledger, one at a time: it takes long in a long ledger."""
+        who.require("audit")
+        if self._verifying.locked():
+            raise BusyError("The ledger is being verified already.")
+        async with self._verifying:
+            return await asyncio.to_thread(self._verify)
+
+    def _verify(self) -> Report:
+        with closing(opening.open_readonly(self.ledger_place)) as store:
+            return verify(store)
+
+    @property
+    def ledger_place(self) -> str:
+        return self.settings.ledger or str(beside(self.settings.catalog))
+
+    def job(self, who: Who, ident: str) -> Job:
+        """Returns a job of this person by its id, or the answer of an entry as they got it."""
+        who.require("replay")
+        if ident.isascii() and ident.isdecimal() and len(ident) < 19:
+            body = self.requests.answer(int(ident), who.name)
+            found = None if body is None else Job(ident, who.name, "done", body=body)
+        else:
+            found = self.requests.find(ident, who.name)
+        if found is None:
+            raise AccessError("You have no such answer.", status=404, fix="ask its question: a stored answer is free.")
+        return found
+
+    def is_ready(self) -> bool:
+        """Returns whether questions can be answered: the ledger and the accounts can be read, and the line is open."""
+        try:
+            self.survey.ledger.head()
+            self.store.read("SELECT 1")
+            self.survey.session.check_unchanged()
+        except DitherError:
+            return False
+        return True
+
+    # --- ending -------------------------------------------------------------------------------------------------
+
+    async def stop(self, seconds: float) -> None:
+        """Refuses who waits, lets what runs end, and settles what does not end in time: its price stays charged."""
+        self.asking.close()
+        self.reading.close()
+        if not await self.asking.drained(seconds):
+            await asyncio.to_thread(self.survey.ledger.abandon)
+
+    def close(self) -> None:
+        with suppress(DitherError):  # a question still runs: the process ends, and takes it along
+            self.survey.close()
+        self.store.close()
+
+
+def _entry(found: Answer | Answers) -> int | None:
+    """Returns the entry of an answer; None for a list of public values, and for one that was made of others."""
+    receipt = found.issued if isinstance(found, Answer) else found.receipt
+    return None if receipt is None or receipt.derived else int(receipt.body["entry"]["number"])
+
+
+def _seen(error: BaseException | None) -> None:
+    """Takes note of an error that nobody waits for: it is stored with its job."""
+
+
+def people_file(settings: Settings) -> Path:
+    """Returns the file of accounts: as named, or beside the ledger's key."""
+    if settings.people is not None:
+        return Path(settings.people)
+    key = opening.key_path(settings.ledger or beside(settings.catalog), settings.key)
+    return key.with_name(key.name.removesuffix(".key") + ".people")
+
+
+def put_policy(survey: Curator, settings: Settings) -> None:
+    """Puts the policy of approvals in force, if the settings have one or the ledger has another."""
+    tables = [table for table in settings.approve_tables if folded(table) not in map(folded, survey.catalog.tables)]
+    if tables:
+        raise ArgumentError(f"approve_tables names {tables[0]}, which is no table.", fix="name tables of the catalog.")
+    now = survey.ledger.approvals()
+    if settings.threshold is not None or settings.approve_tables or now.above is not None or now.tables:
+        survey.session.declare()
+        survey.ledger.set_policy(settings.threshold, settings.approve_tables)
+
+
+def open_desk(settings: Settings) -> Desk:
+    """Opens the catalog, its ledger and the accounts."""
+    check_sources(Path(settings.catalog), settings.roots)
+    store = ServiceStore(people_file(settings))
+    try:
+        survey = curator.open(settings.catalog, settings.ledger, key=settings.key, witness=settings.witness)
+    except BaseException:
+        store.close()
+        raise
+    try:
+        put_policy(survey, settings)
+        return Desk(survey, settings, store)
+    except BaseException:
+        survey.close()
+        store.close()
+        raise

@@ -1,0 +1,141 @@
+"""The line: bounded, fair, and refusing before anything is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from dither.errors import BusyError
+from dither.server.line import GoneError, Line
+
+
+def run(scene: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(scene, 30))
+
+
+class Gate:
+    """Calls that wait until they are let go, and note who was served."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.served: list[str] = []
+
+    def call(self, name: str) -> Any:
+        def wait() -> str:
+            self.open.wait()
+            self.served.append(name)
+            return name
+
+        return wait
+
+
+async def until_waiting(line: Line, number: int) -> None:
+    while line.waiting < number:
+        await asyncio.sleep(0.001)
+
+
+def test_a_full_line_refuses_at_once() -> None:
+    async def scene() -> None:
+        line, gate = Line(1, most=2, each=2), Gate()
+        tasks = [asyncio.create_task(line.run(who, gate.call(who))) for who in ("ada", "ben", "eve")]
+        await until_waiting(line, 2)
+        with pytest.raises(BusyError):
+            await line.run("zoe", gate.call("zoe"))
+        gate.open.set()
+        assert await asyncio.gather(*tasks) == ["ada", "ben", "eve"]
+        assert "zoe" not in gate.served
+        assert await line.run("zoe", lambda: 7) == 7  # and is normal again
+        line.close()
+
+    run(scene())
+
+
+def test_one_person_cannot_fill_it() -> None:
+    async def scene() -> None:
+        line, gate = Line(1, most=10, each=2), Gate()
+        tasks = [asyncio.create_task(line.run("ada", gate.call("ada"))) for _ in range(3)]
+        await until_waiting(line, 2)
+        with pytest.raises(BusyError):
+            await line.run("ada", gate.call("ada"))
+        other = asyncio.create_task(line.run("ben", gate.call("ben")))
+        await until_waiting(line, 3)
+        gate.open.set()
+        await asyncio.gather(*tasks, other)
+        assert gate.served.index("ben") <= 2  # after one that ran and one in turn, not after all of ada's
+        line.close()
+
+    run(scene())
+
+
+def test_who_leaves_the_line_is_not_asked_for() -> None:
+    async def scene() -> None:
+        line, gate = Line(1, most=10, each=10), Gate()
+        first = asyncio.create_task(line.run("ada", gate.call("first")))
+        await asyncio.sleep(0)
+        gone = asyncio.create_task(line.run("ben", gate.call("gone")))
+        await until_waiting(line, 1)
+        gone.cancel()
+
+        async def left() -> bool:
+            return False
+
+        closed = asyncio.create_task(line.run("eve", gate.call("closed"), left))
+        await asyncio.sleep(0.01)
+        gate.open.set()
+        await first
+        with pytest.raises(GoneError):
+            await closed
+        assert gate.served == ["first"]
+        assert line.running == 0
+        line.close()
+
+    run(scene())
+
+
+def test_a_cancelled_caller_does_not_stop_what_began() -> None:
+    async def scene() -> None:
+        line, gate = Line(1, most=10, each=10), Gate()
+        task = asyncio.create_task(line.run("ada", gate.call("ada")))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        gate.open.set()
+        assert await line.drained(10)
+        assert gate.served == ["ada"]
+        line.close()
+
+    run(scene())
+
+
+def test_closing_refuses_who_waits_and_lets_what_runs_end() -> None:
+    async def scene() -> None:
+        line, gate = Line(1, most=10, each=10), Gate()
+        runs = asyncio.create_task(line.run("ada", gate.call("ada")))
+        waits = asyncio.create_task(line.run("ben", gate.call("ben")))
+        await until_waiting(line, 1)
+        line.close()
+        with pytest.raises(BusyError, match="stopping"):
+            await waits
+        with pytest.raises(BusyError, match="stopping"):
+            await line.run("eve", gate.call("eve"))
+        assert not await line.drained(0.01)
+        gate.open.set()
+        assert await runs == "ada"
+        assert await line.drained(10)
+
+    run(scene())
+
+
+def test_an_error_reaches_the_caller_and_frees_the_thread() -> None:
+    async def scene() -> None:
+        line = Line(1, most=1, each=1)
+        for _ in range(3):
+            with pytest.raises(ZeroDivisionError):
+                await line.run("ada", lambda: 1 // 0)
+        assert await line.run("ada", lambda: 1) == 1
+        line.close()
+
+    run(scene())
