@@ -139,12 +139,14 @@ def main(folder: Path, speculation: str) -> dict[str, Any]:
         result, hit = disturbed(ask, point * taken)
         found["equal"].append(result == calm)
         found["hit"].append(hit)
+        print(found, file=sys.stderr, flush=True)
     for twin in (Random, TaskLocal):
         engine = Spark(opened.session, twin({"visits": "dither_view_0"}), {"visits": opened.engine.schema("visits")})
         settled()
         first = plain(engine.run(work, b"one secret"))
         second, _ = disturbed(lambda engine=engine: plain(engine.run(work, b"one secret")), taken / 2)  # type: ignore[misc]
         found[twin.__name__] = first == second
+        print(found, file=sys.stderr, flush=True)
     with dt.open(catalog, ledger=folder / "ledger", make=True) as survey:
         settled()
         answer, _ = disturbed(
