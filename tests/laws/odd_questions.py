@@ -7,12 +7,15 @@ from typing import Any
 
 import dither as dt
 from dither.catalog import file
+from dither.client.remote import reach
 from laws.odd_calls import CATALOG, Right
 
 
 def questions() -> Iterator[Right]:
     survey = dt.open(CATALOG, ledger=":memory:")
     yield Right("open", file.to_catalog, {"catalog": CATALOG})
+    server = {"url": "http://127.0.0.1:8321", "token": "dth_x", "known": "known.json", "ca": "ca.pem", "timeout": 5}
+    yield Right("connect", reach, server)
     yield from _aggregates()
     yield from _steps(survey)
     price = {"epsilon": 1, "delta": 0}

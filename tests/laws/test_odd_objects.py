@@ -29,7 +29,18 @@ EVERY = [
     *odd_calls.local(),
     *odd_questions.questions(),
 ]
-NEEDS_NOTHING = {"AddRemove", "Odometer", "count_units", "guarantees", "leakage", "parts", "sensitivity", "Curator", "Receipt"}
+NEEDS_NOTHING = {
+    "AddRemove",
+    "Odometer",
+    "count_units",
+    "guarantees",
+    "leakage",
+    "parts",
+    "sensitivity",
+    "Curator",
+    "Receipt",
+    "Remote",
+}
 
 
 def failures(right: Right) -> list[str]:

@@ -29,8 +29,8 @@ from dither.client.known import Known, Seen, check_seen, default_file
 from dither.client.planner import Planner, Questions, filled_list
 from dither.client.received import received_answer, received_quote
 from dither.client.transport import Reply, Transport, error_of, origin_of
-from dither.errors import ApprovalError, ArgumentError, Fix, LedgerError, Name, Python
-from dither.exact.numbers import Number
+from dither.errors import ApprovalError, Argument, ArgumentError, Fix, LedgerError, Name, Python
+from dither.exact.numbers import Number, positive
 from dither.finish import AskOptions, Options, answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
 from dither.ledger.receipts import Receipt
 from dither.ledger.records import Request
@@ -48,6 +48,7 @@ from dither.session import Paid
 from dither.standing import Standing
 
 Shown = TypeVar("Shown")
+_LONGEST = 86_400  # seconds
 _LOOK = 1.0  # seconds between looks at an answer that is not there yet
 
 
@@ -70,16 +71,34 @@ def connect(
     otherwise the first one that the server shows is pinned. `known`: the file with pinned keys and newest entries, by default
     in your configuration folder. `ca`: a file of certificates to trust besides the system's. `timeout`: seconds for a request.
     """
-    secret = os.environ.get("DITHER_TOKEN", "") if token is None else token
-    if not isinstance(secret, str) or not secret.strip() or not secret.isascii() or not secret.isprintable():
-        fix = Fix("write {it}, or set DITHER_TOKEN.", it=Python('dt.connect(url, token="dth_…")'))
-        raise ArgumentError("A server needs your token.", fix=fix)
-    transport = Transport(origin_of(url), secret.strip(), None if ca is None else os.fspath(ca), timeout)
-    kept = Known(default_file() if known is None else Path(known))
+    transport, kept = reach(url, token, known=known, ca=ca, timeout=timeout)
     seen = _recognise(transport, kept, public_key)
     described: Mapping[str, Any] = transport.get("/v1/catalog")
     who: Mapping[str, Any] = transport.get("/v1/me")
     return Remote(_catalog(described), transport, kept, seen, str(described["hash"]), str(who["name"]))
+
+
+def reach(
+    url: str,
+    token: str | None,
+    *,
+    known: str | PathLike[str] | None = None,
+    ca: str | PathLike[str] | None = None,
+    timeout: float = 60.0,
+) -> tuple[Transport, Known]:
+    """Checks the arguments of `connect`. Returns the way to the server, and the file with pinned keys. Sends nothing."""
+    secret = os.environ.get("DITHER_TOKEN", "") if token is None else token
+    if not isinstance(secret, str) or not secret.strip() or not secret.isascii() or not secret.isprintable():
+        fix = Fix("write {it}, or set DITHER_TOKEN.", it=Python('dt.connect(url, token="dth_…")'))
+        raise ArgumentError("A server needs your token.", fix=fix)
+    for name, path in (("known", known), ("ca", ca)):
+        if path is not None and (not isinstance(path, (str, PathLike)) or not str(path) or "\0" in str(path)):
+            raise ArgumentError(f"{name} must be the path of a file.", fix=Fix("write {it}.", it=Argument(name, f"a/{name}")))
+    seconds = positive(timeout, "timeout")
+    if seconds > _LONGEST:
+        raise ArgumentError("timeout is more than a day.", fix=Fix("write {timeout}.", timeout=60))
+    transport = Transport(origin_of(url), secret.strip(), None if ca is None else os.fspath(ca), float(seconds))
+    return transport, Known(default_file() if known is None else Path(known))
 
 
 def _recognise(transport: Transport, known: Known, public_key: str | None) -> Seen:
