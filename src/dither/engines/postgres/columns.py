@@ -28,7 +28,7 @@ from dither.catalog.values import ColumnFacts
 from dither.engines.opening import NOTHING
 from dither.engines.postgres.arithmetic import double
 from dither.engines.postgres.texts import read_date
-from dither.query.functions.casts import DATE_TEXT, REAL_TEXT, WHOLE_TEXT
+from dither.query.functions.casts import DATE_TEXT, MOMENT_TEXT, REAL_TEXT, WHOLE_TEXT
 
 KINDS = {
     **dict.fromkeys(("int2", "int4", "int8"), "int"),
@@ -44,7 +44,8 @@ _ENDS = {
     "timestamptz": ("'0001-01-01 00:00:00+00'::timestamptz", "'9999-12-31 23:59:59.999999+00'::timestamptz"),
 }
 _TOO_LARGE = f"{2**1024 - 2**970}::numeric"  # rounds to 2^1024, which is no double
-_TOO_SMALL = "'2.4703282292062327e-324'::numeric"  # below half of the smallest double
+# Half of the smallest double, all 752 digits of it: it rounds to 0, which PostgreSQL refuses.
+_TOO_SMALL = f"'{5**1075}e-1075'::numeric"
 _WIDE = 300  # digits that a double's range holds
 
 
@@ -118,7 +119,7 @@ def read_column(stored: Stored, facts: ColumnFacts, *, exact: bool) -> Reading:
     if stored.kind == "text":
         return _read_text(column, stored, facts, kind, exact)
     if stored.kind in ("date", "timestamp"):
-        return _read_date(column, stored.type, kind)
+        return _read_date(column, stored.type, kind, exact)
     if stored.kind == "bool":
         return Reading(f"{column}::int::bigint" if kind == "int" else f"{column}::boolean")
     if stored.kind == "int":
@@ -134,7 +135,7 @@ def _real(column: str, stored: Stored) -> Reading:
     if stored.fixed and stored.modifier > 4 and digits <= _WIDE and (scale ^ 1024) - 1024 <= _WIDE and scale < 1024:
         return Reading(f"{column}::float8")
     infinite = f"(CASE WHEN {column} > 0 THEN {double(math.inf)} ELSE {double(-math.inf)} END)"
-    small = f"(CASE WHEN abs({column}) < {_TOO_SMALL} THEN {double(0.0)} ELSE {column}::float8 END)"
+    small = f"(CASE WHEN abs({column}) <= {_TOO_SMALL} THEN {double(0.0)} ELSE {column}::float8 END)"
     nan = f"{column} = 'NaN'::numeric"
     text = f"(CASE WHEN abs({column}) < {_TOO_LARGE} THEN {small} WHEN {nan} THEN NULL WHEN {column} <> 0 THEN {infinite} END)"
     return Reading(text, dear=True)
@@ -154,10 +155,14 @@ def _whole(column: str, type: str, exact: bool) -> str:
     return f"(CASE WHEN {inside} THEN round({value})::bigint END)"
 
 
-def _read_date(column: str, type: str, kind: str) -> Reading:
+def _read_date(column: str, type: str, kind: str, exact: bool) -> Reading:
+    """Reads a date or a moment. If it identifies, a moment is a date at midnight only: two moments of a day would be one
+    person."""
     first, last = _ENDS[type]
     base = f"({column} AT TIME ZONE 'UTC')" if type == "timestamptz" else f"{column}::{type}"
     value = base if kind == type else f"{base}::{kind}"
+    if exact and kind == "date" and type != "date":
+        value = f"(CASE WHEN {base} = date_trunc('day', {base}) THEN {value} END)"
     return Reading(f"(CASE WHEN {column}::{type} BETWEEN {first} AND {last} THEN {value} END)")
 
 
@@ -203,4 +208,4 @@ def _parsed(text: str, kind: str, exact: bool) -> str:
     days = DATE_TEXT.partition("(")[0]
     if kind == "date":
         return fits(days if exact else DATE_TEXT, read_date(text))
-    return fits(DATE_TEXT, f"(CASE WHEN {read_date(text)} IS NOT NULL THEN {text}::timestamp END)")
+    return fits(MOMENT_TEXT if exact else DATE_TEXT, f"(CASE WHEN {read_date(text)} IS NOT NULL THEN {text}::timestamp END)")

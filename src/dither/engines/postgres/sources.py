@@ -36,7 +36,11 @@ _RELATION = """
 SELECT c.oid::bigint, n.nspname, c.relkind,
     concat(CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END, c.relrowsecurity, c.relforcerowsecurity,
         (SELECT string_agg(concat(p.polname, p.polcmd, pg_get_expr(p.polqual, c.oid)), ';' ORDER BY p.polname)
-            FROM pg_policy p WHERE p.polrelid = c.oid)),
+            FROM pg_policy p WHERE p.polrelid = c.oid),
+        (SELECT string_agg(concat(i.indexrelid, i.indkey, i.indisvalid), ';' ORDER BY i.indexrelid)
+            FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique),
+        CASE WHEN c.relkind = 'r' THEN
+            (SELECT string_agg(inhrelid::text, ';' ORDER BY inhrelid) FROM pg_inherits WHERE inhparent = c.oid) END),
     c.relkind IN ('v', 'f') OR c.relrowsecurity OR EXISTS (
         WITH RECURSIVE below AS (
             SELECT inhrelid FROM pg_inherits WHERE inhparent = c.oid
@@ -61,7 +65,9 @@ _UNIQUE = """
 SELECT count(*) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 WHERE i.indrelid = $1::oid AND a.attname = $2 AND i.indnkeyatts = 1 AND i.indisunique AND i.indisvalid AND i.indimmediate
 AND i.indpred IS NULL AND i.indexprs IS NULL
-"""
+AND NOT EXISTS (SELECT FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhparent WHERE c.oid = $1::oid AND c.relkind = 'r')
+"""  # the rows of children are read, too, and an index of the parent is not about them; one of a partitioned table is
+
 _UNREACHABLE = (
     "see that the server runs, and that psql opens the same address; a password comes from PGPASSWORD, a service file or "
     ".pgpass."

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from dither.catalog.check import UNSUPPORTED
 from dither.catalog.values import ColumnFacts
 from dither.engines.spark.dialect import SparkDialect
-from dither.query.functions.casts import DATE_TEXT, REAL_TEXT, WHOLE_TEXT
+from dither.query.functions.casts import DATE_TEXT, MOMENT_TEXT, REAL_TEXT, WHOLE_TEXT
 
 DIALECT = SparkDialect({})
 _KINDS = {
@@ -65,6 +65,8 @@ def read_column(name: str, type: str, facts: ColumnFacts, *, exact: bool) -> Rea
         return _read_text(column, type, facts, kind, exact)
     if stored == "real" and kind == "int":
         return Reading(_whole(column, decimal=type.startswith("decimal"), exact=exact))
+    if exact and stored == "timestamp" and kind == "date":  # two moments of a day would be one person
+        return Reading(f"(CASE WHEN {column} = date_trunc('DAY', {column}) THEN CAST({column} AS DATE) END)")
     return Reading(column if type.upper() == DIALECT.type(kind) else f"CAST({column} AS {DIALECT.type(kind)})")
 
 
@@ -109,6 +111,6 @@ def _parsed(text: str, kind: str, exact: bool) -> str:
         return fits("0|-?[1-9][0-9]{0,17}" if exact and kind == "int" else WHOLE_TEXT if kind == "int" else REAL_TEXT)
     days = DATE_TEXT.partition("(")[0]
     if kind == "timestamp":
-        return fits(DATE_TEXT)
+        return fits(MOMENT_TEXT if exact else DATE_TEXT)
     date = DIALECT.read(f"substring({text}, 1, 10)", "date")
     return f"(CASE WHEN {DIALECT.fits(text, days if exact else DATE_TEXT)} THEN {date} END)"

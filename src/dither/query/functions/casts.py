@@ -16,6 +16,7 @@ WHOLE_TEXT = "-?[0-9]{1,18}"
 REAL_TEXT = "-?[0-9]{1,18}([.][0-9]{1,18})?"
 _TIME_TEXT = "[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?"
 DATE_TEXT = f"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}({_TIME_TEXT})?"
+MOMENT_TEXT = "[0-9]{4}-[0-9]{2}-[0-9]{2} ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{0,5}[1-9])?"  # one for each moment
 DATE_LETTERS = 10  # of them are the date
 LIMIT = 1 << 62  # larger integers are NULL, also as keys
 
