@@ -29,7 +29,7 @@ from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import UNIT, Cell, Distinct, Sums, Work
 
 MASTER = "local-cluster[2,1,1024]"
-ROWS, PEOPLE = 600_000, 60_000
+ROWS, PEOPLE = 300_000, 30_000
 POINTS = (0.35, 0.75)  # of the time of a question that nothing disturbs
 
 
@@ -50,7 +50,7 @@ class TaskLocal(SparkDialect):
 
 def write(folder: Path) -> str:
     dice = np.random.default_rng(5)
-    columns = {"who": dice.integers(0, PEOPLE, ROWS), "k": dice.integers(0, 50, ROWS), "x": dice.normal(50, 20, ROWS)}
+    columns = {"who": dice.integers(0, PEOPLE, ROWS), "k": dice.integers(0, 50, ROWS), "x": dice.integers(0, 100, ROWS)}
     pq.write_table(pa.table(columns), folder / "visits.parquet", row_group_size=50_000)
     return f"spark:{folder}/visits.parquet#{MASTER}"
 
@@ -113,7 +113,9 @@ def main(folder: Path, speculation: str) -> dict[str, Any]:
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
         f"--conf spark.speculation={speculation} --conf spark.speculation.interval=50ms "
         "--conf spark.speculation.multiplier=1.1 --conf spark.speculation.quantile=0.5 "
-        "--conf spark.sql.shuffle.partitions=6 --conf spark.sql.files.maxPartitionBytes=2m pyspark-shell"
+        "--conf spark.sql.shuffle.partitions=6 --conf spark.sql.files.maxPartitionBytes=2m "
+        "--conf spark.executor.memory=1g --conf spark.executor.cores=1 --conf spark.dynamicAllocation.enabled=false "
+        "--conf spark.driver.bindAddress=127.0.0.1 --conf spark.driver.host=127.0.0.1 pyspark-shell"
     )
     source = write(folder)
     columns = {"k": dt.values(*range(50)), "x": dt.between(0, 100)}
@@ -137,12 +139,14 @@ def main(folder: Path, speculation: str) -> dict[str, Any]:
         result, hit = disturbed(ask, point * taken)
         found["equal"].append(result == calm)
         found["hit"].append(hit)
+        print(found, file=sys.stderr, flush=True)
     for twin in (Random, TaskLocal):
         engine = Spark(opened.session, twin({"visits": "dither_view_0"}), {"visits": opened.engine.schema("visits")})
         settled()
         first = plain(engine.run(work, b"one secret"))
         second, _ = disturbed(lambda engine=engine: plain(engine.run(work, b"one secret")), taken / 2)  # type: ignore[misc]
         found[twin.__name__] = first == second
+        print(found, file=sys.stderr, flush=True)
     with dt.open(catalog, ledger=folder / "ledger", make=True) as survey:
         settled()
         answer, _ = disturbed(

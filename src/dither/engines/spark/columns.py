@@ -48,10 +48,13 @@ def kind_of(type: str) -> str:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a column is read. `keep`: the test of rows that are not left out."""
+    """How a column is read. `keep`: the test of rows that are not left out. `plain`: how it is read if `fits` holds for all
+    rows, which saves a third of the time of a plain question; "" if there is no such way."""
 
     text: str
     keep: str = ""
+    plain: str = ""
+    fits: str = ""
 
 
 def read_column(name: str, type: str, facts: ColumnFacts, *, exact: bool) -> Reading:
@@ -86,9 +89,10 @@ def _read_text(column: str, type: str, facts: ColumnFacts, kind: str, exact: boo
         return Reading(f"(CASE WHEN {short} THEN {_parsed(text, kind, exact)} END)")
     most = facts.longest
     short = f"(octet_length({plain}) <= {most} OR (octet_length({plain}) <= {4 * most} AND length({plain}) <= {most}))"
+    fits = f"({plain} IS NULL OR ({short} AND is_valid_utf8({plain})))"
     if exact:
-        return Reading(text, keep=f"({plain} IS NULL OR {short})")
-    return Reading(f"(CASE WHEN {short} THEN {text} END)")
+        return Reading(text, f"({plain} IS NULL OR {short})", plain, fits)
+    return Reading(f"(CASE WHEN {short} THEN {text} END)", "", plain, fits)
 
 
 def _parsed(text: str, kind: str, exact: bool) -> str:

@@ -140,10 +140,10 @@ class SparkDialect(Dialect):
 
     # --- shapes -------------------------------------------------------------------------------------------------
 
-    def where(self, condition: str) -> str:
-        """Prints a WHERE that Spark cannot take for a name: (SELECT ...) WHERE (c4) would name the subselect WHERE and its
-        column c4, and no row would be left out."""
-        return f" WHERE TRUE AND {condition}"
+    def named(self, subselect: str) -> str:
+        """Names a subselect. Spark takes (SELECT ...) WHERE (c4) for a subselect called WHERE with a column c4, and would leave
+        no row out."""
+        return f"{subselect} AS q"
 
     # --- texts --------------------------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class SparkDialect(Dialect):
 
     def gather(self, rows: str, most: int) -> str:
         """The number of executors and partitions is Spark's to decide; the hint names the person only."""
-        return f"SELECT /*+ REPARTITION(u) */ * FROM ({rows})" if most <= FEW_ROWS else rows
+        return f"SELECT /*+ REPARTITION(u) */ * FROM ({rows}) AS q" if most <= FEW_ROWS else rows
 
     def keyed_hash(self, purpose: str, columns: Sequence[Sql]) -> str:
         """Prints the hash of sql/choice.py, as hexadecimal digits."""

@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import threading
+import uuid
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -109,19 +110,17 @@ def _remote(address: str) -> SparkSession:
 
 def _classic(address: str) -> SparkSession:
     """Returns a session of this process's context, which is started if there is none."""
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     with _starting:
-        ours = getattr(SparkContext, "_active_spark_context", None) is None
-        builder = SparkSession.builder
-        if ours:
-            if address.startswith("local"):
-                os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            builder = builder.master(address).appName("dither")
-            for name, value in {**_STARTED, **(_LOCAL if address.startswith("local") else {})}.items():
-                builder = builder.config(name, value)
+        name = f"dither {uuid.uuid4().hex}"  # tells the context that is started here from one that runs already
+        builder = SparkSession.builder.master(address).appName(name)
+        if address.startswith("local["):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        for setting, value in {**_STARTED, **(_LOCAL if address.startswith("local[") else {})}.items():
+            builder = builder.config(setting, value)
         running = builder.getOrCreate()
+        ours = running.sparkContext.appName == name
         if running.sparkContext.master != address:
             raise _refused(
                 "This process runs another Spark already.", "open the catalog in another process, or stop the other session."

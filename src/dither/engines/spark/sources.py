@@ -30,7 +30,7 @@ from dither.catalog.values import Catalog, Key
 from dither.engines.base import Constants, Progress
 from dither.engines.opening import NOTHING, check_unique, completed, identifying, kinds_of, with_found
 from dither.engines.spark.address import Place
-from dither.engines.spark.columns import DIALECT, kind_of, read_column
+from dither.engines.spark.columns import DIALECT, Reading, kind_of, read_column
 from dither.engines.spark.dialect import SparkDialect
 from dither.engines.spark.engine import Spark
 from dither.engines.spark.session import connect, disconnect, quiet
@@ -222,7 +222,6 @@ class _Opening:
     def __init__(self, catalog: Catalog, session: SparkSession, places: Mapping[str, Place]) -> None:
         self._catalog, self._session, self._places = catalog, session, places
         self._stored: dict[str, Stored] = {}
-        self._texts: dict[str, str] = {}
         self._verified = Verified(f"spark {session.version}", stats=partial(file_stats, session))
         names = {name: f"dither_view_{number}" for number, name in enumerate(catalog.tables)}
         self._dialect = SparkDialect(names)
@@ -236,8 +235,7 @@ class _Opening:
         for name, source in uploaded.items():
             upload(self._session, self._dialect.view(name), source.kinds, source.rows)
         for name in self._stored:
-            self._view(known, name)
-            self._read_once(name)
+            self._open(known, name)
         check_unique(known, self._doubled)
         tables = {name: with_found(table, partial(self._different, name)) for name, table in known.tables.items()}
         known = replace(known, tables=tables)
@@ -264,35 +262,45 @@ class _Opening:
             raise CatalogError(problems)
         return found
 
-    def _view(self, catalog: Catalog, name: str) -> None:
-        """Makes the view of a table as questions see it."""
+    def _open(self, catalog: Catalog, name: str) -> None:
+        """Makes the view of a table as questions see it, and reads every value, unless its files were read before.
+
+        Most tables have no text that is too long or not UTF-8. If reading finds none, the view has no guards against them.
+        """
         table, stored, exact = catalog.tables[name], self._stored[name], identifying(catalog, name)
         read = {
             column: read_column(column, stored.types[column], facts, exact=column in exact)
             for column, facts in table.columns.items()
         }
-        listed = [f"{reading.text} AS {DIALECT.identifier(column)}" for column, reading in read.items()]
-        kept = " AND ".join(reading.keep for reading in read.values() if reading.keep)
-        names = ", ".join(map(DIALECT.identifier, table.columns))
-        self._texts[name] = f"SELECT {', '.join(listed)} WHERE {kept}; {names}"
+        text = repr(sorted(read.items()))
+        if self._verified.holds(text, stored.files):
+            self._view(name, read, guarded=False)
+            return
+        before = file_stats(self._session, stored.files)
+        fits = " AND ".join(reading.fits for reading in read.values() if reading.fits) or "TRUE"
+        self._view(name, read, guarded=True)
+        every = f"SELECT bit_xor(xxhash64(*)) FROM {self._dialect.table(name)}"
+        self._must(name, lambda: self._session.sql(every).collect())
+        misfits = self._must(name, lambda: stored.frame.where(f"NOT ({fits})").limit(1).collect())
+        if not misfits:
+            self._view(name, read, guarded=False)
+            self._verified.remember(text, stored.files, before)
+
+    def _view(self, name: str, read: Mapping[str, Reading], *, guarded: bool) -> None:
+        listed = [
+            f"{reading.text if guarded or not reading.plain else reading.plain} AS {DIALECT.identifier(column)}"
+            for column, reading in read.items()
+        ]
+        kept = " AND ".join(reading.keep for reading in read.values() if reading.keep and guarded)
 
         def make() -> bool:
-            rows = stored.frame.where(kept) if kept else stored.frame
+            rows = self._stored[name].frame.where(kept) if kept else self._stored[name].frame
             rows.selectExpr(*listed or [f"CAST(NULL AS BIGINT) AS {DIALECT.identifier(NOTHING)}"]).createOrReplaceTempView(
                 self._dialect.view(name)
             )
             return True
 
         self._must(name, make)
-
-    def _read_once(self, name: str) -> None:
-        """Reads every value of a table, unless its files were read before."""
-        files, text = self._stored[name].files, self._texts[name]
-        if self._verified.holds(text, files):
-            return
-        before = file_stats(self._session, files)
-        self._must(name, lambda: self._session.sql(f"SELECT bit_xor(xxhash64(*)) FROM {self._dialect.table(name)}").collect())
-        self._verified.remember(text, files, before)
 
     def _must(self, name: str, ask: Callable[[], _T]) -> _T:
         found = _asked(ask)

@@ -341,10 +341,6 @@ class Dialect:
         """Gives a subselect in FROM a name, if the engine wants one."""
         return subselect
 
-    def where(self, condition: str) -> str:
-        """Prints a WHERE behind a subselect without a name."""
-        return f" WHERE {condition}"
-
     def cte(self, name: str, text: str, *, again: bool = True) -> str:
         """Prints a named subquery. `again`: it is read more than once."""
         return f"{name} AS ({text})"

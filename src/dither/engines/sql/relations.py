@@ -95,7 +95,7 @@ def relation(node: nodes.Relation, schema: Schema, dialect: Dialect) -> Printed:
         source = relation(node.source, schema, dialect)
         frame = Frame(source, dialect)
         condition = _condition(frame, node.condition)
-        return select(frame, source.names, source.columns, dialect.where(condition))
+        return select(frame, source.names, source.columns, f" WHERE {condition}")
     if isinstance(node, nodes.Compute):
         frame = Frame(relation(node.source, schema, dialect), dialect)
         columns = [frame.print(column.expression) for column in node.columns]
@@ -262,8 +262,7 @@ class Rows:
         if not self._tests:
             return text
         tests = " AND ".join(self._frame.dialect.test_late(test, count) for test in self._tests)
-        dialect = self._frame.dialect
-        return f"SELECT * FROM {dialect.named(f'({text}{dialect.fence})')}{dialect.where(tests)}"
+        return f"SELECT * FROM {self._frame.dialect.named(f'({text}{self._frame.dialect.fence})')} WHERE {tests}"
 
     @property
     def frame(self) -> Frame:
