@@ -175,8 +175,8 @@ QUERY = (
     Mutant(
         "keys-from-private-rows",
         "values of private tables are looked up on opening and become public keys",
-        "engines/duckdb/sources.py",
-        "        if not table.public:\n            return table\n",
+        "engines/opening.py",
+        "    if not table.public:\n        return table\n",
         "",
         "tests/engines/test_public_values.py::test_private_values_are_never_looked_up",
     ),
@@ -611,8 +611,8 @@ ENGINES = (
     Mutant(
         "nan-kept",
         "what is not a number is clipped to the upper bound instead of being NULL",
-        "engines/sql/work.py",
-        'f"{x.text} <= {dialect.double(math.inf)}")',
+        "engines/sql/dialect.py",
+        'f"{x} <= {self.double(math.inf)}")',
         '"TRUE")',
         "tests/engines/test_duckdb.py::test_what_is_not_a_number_is_null_and_not_a_bound",
     ),

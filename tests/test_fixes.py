@@ -238,6 +238,7 @@ def family(kind: type[dt.DitherError] = dt.DitherError) -> Iterator[type[dt.Dith
 
 
 def test_every_error_has_a_code_of_its_own_and_the_table_lists_them() -> None:
+    import dither.client.transport
     import dither.ledger.streams
     import dither.tracing.refusals  # noqa: F401 (they have errors of their own)
     from dither import errors

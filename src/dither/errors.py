@@ -21,6 +21,7 @@ with places for arguments. Python shows `epsilon="0.1"`, a shell `--epsilon 0.1`
     RequestError     request    2    a server does not understand the request
     ConflictError    conflict   2    an Idempotency-Key was used before
     BusyError        busy       4    a server has too many questions waiting
+    RemoteError      remote     4    a server cannot be reached, or reports another error
 """
 
 from __future__ import annotations

@@ -106,6 +106,8 @@ def test_no_option_skips_the_odometer() -> None:
         "left_out": False,
         "weights": None,
         "params": None,
+        "sample": "1/2",
+        "stored": False,
     }
     assert set(inspect.signature(dt.Curator.ask).parameters) == {"self", "question", "epsilon", *options}
     survey = dt.open(people(), ledger=":memory:")

@@ -28,6 +28,7 @@ _CUT = (ConnectionError, http.client.RemoteDisconnected, http.client.BadStatusLi
 class RemoteError(DitherError):
     """An error of the server or of the way to it. `code` is the server's, such as "access" or "busy"."""
 
+    code = "remote"
     exit_code = 4
 
     def __init__(self, what: str, *, code: str = "remote", where: str = "", fix: str = "", charged: str = "nothing") -> None:
