@@ -56,7 +56,7 @@ def _serve(
 ) -> None:
     """Answer analysts over HTTP, so that they never hold the data.
 
-    Settings are in the section [service] of the catalog file; see docs/serve.md.
+    Settings are in the section `service` of the catalog file; see docs/serve.md.
     """
     _require_packages()
     from dither.server import running

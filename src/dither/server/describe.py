@@ -58,6 +58,7 @@ def _table(table: Table, schema: Any) -> dict[str, Any]:
     return {
         "public": table.public,
         "unit": "row" if table.by_row else unit,
+        "edge": None if table.edges is None else {"ends": list(table.edges.ends), "unit": table.edges.unit},
         "max_rows": table.max_rows,
         "max_groups": table.max_groups,
         "key": table.key,

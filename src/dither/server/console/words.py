@@ -118,6 +118,9 @@ def unit_column(table: Mapping[str, Any]) -> str | None:
 def _protects(table: Mapping[str, Any], every: Mapping[str, Any]) -> str:
     if table["public"]:
         return "A public table: its rows protect nobody, and its values are no secret."
+    if table["edge"] is not None:
+        what = "one edge" if table["edge"]["unit"] == "edge" else "one node with all its edges"
+        return f"A graph: protected is {what}. It is asked in Python or a shell beside the data, not here."
     if table["unit"] == "row":
         return "Every row is protected: each is one person of its own."
     column, parent = table["unit"]["column"], table["unit"]["references"]
@@ -128,7 +131,7 @@ def _protects(table: Mapping[str, Any], every: Mapping[str, Any]) -> str:
 
 def _counts(table: Mapping[str, Any]) -> str:
     """Says how much one unit counts."""
-    if table["public"] or table["unit"] == "row":
+    if table["public"] or table["unit"] == "row" or table["edge"] is not None:
         return ""
     rows = "" if table["max_rows"] is None else _many(table["max_rows"], "row") + " in each group"
     groups = "" if table["max_groups"] is None else _many(table["max_groups"], "group")
