@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dither.errors import DitherError, Fix, LedgerError, Python
+from dither.errors import Argument, DitherError, Fix, LedgerError, Python
 
 _FORMAT = 1
 
@@ -106,7 +106,11 @@ def check_seen(origin: str, before: Seen, shown: Seen, at: str | None) -> None:
     if shown.ledger != before.ledger:
         raise LedgerError(
             f"{origin} has another ledger than before.",
-            fix="ask the curator why: a new ledger is a second budget for the same people.",
+            fix=Fix(
+                "ask the curator why: a new ledger is a second budget for the same people. A new demo has one, too: give it "
+                "another {known}.",
+                known=Argument("known", "demo.json"),
+            ),
         )
     if at != before.head:
         raise LedgerError(

@@ -65,7 +65,7 @@ def connect(
     ca: str | PathLike[str] | None = None,
     timeout: float = 60.0,
 ) -> Remote:
-    """Connects to a server (`dither serve`). Returns an object with the methods of `dt.open`.
+    """Connects to a server (`dither serve`). Returns an object that asks as `dt.open` does.
 
     `token`: yours, by default from the environment variable DITHER_TOKEN. `public_key`: the curator's, if you were given it;
     otherwise the first one that the server shows is pinned. `known`: the file with pinned keys and newest entries, by default
