@@ -145,19 +145,6 @@ class SparkDialect(Dialect):
         no row out."""
         return f"{subselect} AS q"
 
-    def test_late(self, test: str, count: str) -> str:
-        """Adds a condition on the count, so that Spark cannot test every row's key instead of each group's: there are more rows
-        than groups. A count is never negative, but Spark does not know that."""
-        return f"({test} OR {count} < 0)"
-
-    def clip(self, x: str, low: str, high: str, above: str) -> str:
-        inside = f"(CASE WHEN {x} >= {low} THEN {x} ELSE {low} END)"
-        return f"(CASE WHEN {x} <= {high} THEN {inside} WHEN {above} THEN {high} END)"
-
-    def round_steps(self, x: str, steps: int) -> str:
-        """A cast cuts, and what is not negative is cut down."""
-        return f"CAST({x} + 0.5D AS BIGINT)" if steps < 1 << 51 else super().round_steps(x, steps)
-
     # --- texts --------------------------------------------------------------------------------------------------
 
     def fits(self, x: str, pattern: str) -> str:

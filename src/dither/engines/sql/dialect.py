@@ -325,10 +325,6 @@ class Dialect:
         text = f"({text} - {self.double(low)})" if low else text
         return text if step == 1 else f"({text} / {self.double(step)})"
 
-    def round_steps(self, x: str, steps: int) -> str:
-        """Rounds what `steps_above` prints, from 0 to about `steps`, to the nearest whole number, halves up."""
-        return self.floor(f"{x} + {self.number('0.5')}")
-
     def clip_few(self, x: str, low: int, high: int) -> str:
         """Clips a whole number to its bounds; NULL becomes `low`. See `few_values`."""
         raise NotImplementedError

@@ -102,7 +102,7 @@ def _real(frame: Frame, number: Sql, argument: Quantised) -> Sql:
     x, dialect = frame.atom(number), frame.dialect
     low, top, step = nearest(argument.low), nearest(_high(argument)), nearest(argument.step)
     text = dialect.steps_above(x.text, low, top, step)
-    return build(dialect.round_steps(text, argument.steps), "real", x)
+    return build(dialect.floor(f"{text} + {dialect.number('0.5')}"), "real", x)
 
 
 def _cut(frame: Frame, q: Sql, argument: Quantised, most: str) -> Sql:
