@@ -703,24 +703,41 @@ LEDGER = (
 
 SESSION = (
     Mutant(
+        "replay-token-spends",
+        "a question that may only show a stored answer is charged",
+        "ledger/ledger.py",
+        "                        if stored:\n                            raise rules.not_stored()\n",
+        "",
+        "tests/server/test_security.py::test_a_replay_token_can_never_spend",
+    ),
+    Mutant(
+        "approval-used-twice",
+        "an approval admits its question again and again",
+        "ledger/ledger.py",
+        "        if admitted.approval is not None:\n",
+        "        if admitted.approval is not None and not request.charge:\n",
+        "tests/ledger/test_approvals.py::test_an_approval_admits_its_question_once",
+    ),
+    Mutant(
         "compute-before-reserve",
         "the engine runs before the price is reserved",
         "session.py",
-        "        stored = self.ledger.reserve(attempt)\n",
-        "        early = compute()\n        compute = lambda: early\n        stored = self.ledger.reserve(attempt)\n",
+        "        stored = self.ledger.reserve(attempt, stored=stored_only)\n",
+        "        early = compute()\n        compute = lambda: early\n"
+        "        stored = self.ledger.reserve(attempt, stored=stored_only)\n",
         "tests/journey/test_curator.py::test_a_question_beyond_the_budget_never_reaches_the_engine",
     ),
     Mutant(
         "show-before-commit",
         "the answer is shown before it is on the disk",
         "session.py",
-        "                paid = self._paid(program, attempt, compute, commit)\n                return show(paid)\n",
+        "                paid = self._paid(program, attempt, compute, commit, stored)\n                return show(paid)\n",
         "                shown: list[Shown] = []\n\n"
         "                def early() -> Sequence[Noisy]:\n"
         "                    noisy = compute()\n"
         "                    shown.append(show(Paid(noisy, None, None, request, None)))  # type: ignore[arg-type]\n"
         "                    return noisy\n\n"
-        "                paid = self._paid(program, attempt, early, commit)\n"
+        "                paid = self._paid(program, attempt, early, commit, stored)\n"
         "                return shown[0] if shown else show(paid)\n",
         "tests/journey/test_program.py::test_an_answer_is_shown_after_it_is_kept",
     ),

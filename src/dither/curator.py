@@ -33,13 +33,12 @@ from dither.engines.registry import open_sources
 from dither.errors import ArgumentError, BudgetError, CatalogError, DitherWarning, Fix, LedgerError, Name, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number, flag
-from dither.finish import answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
+from dither.finish import AskOptions, Options, answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
 from dither.free import find_offer, take_offer
 from dither.graph import CatalogGraph
 from dither.ledger.ledger import Ledger
 from dither.ledger.records import StreamStep
 from dither.offered import Offered
-from dither.planner import AskOptions, Options, Planner, Questions, filled_list
 from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
 from dither.planning.auto import Auto
@@ -50,13 +49,13 @@ from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
 from dither.planning.proposal import Proposal
-from dither.planning.several import Several, refusing
+from dither.planning.several import Asked, Several, check_list, plan_several, refusing
 from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
 from dither.query.nodes import Query
-from dither.query.read import Question, read, read_by, read_union, show_question, text_of, with_params
+from dither.query.read import Question, list_with_params, read, read_by, read_union, show_question, text_of, with_params
 from dither.query.resolve.relations import Resolved
 from dither.query.sql.parameters import Params
 from dither.query.union import Results, leaves
@@ -94,6 +93,7 @@ _REMEMBERED = 64  # plans
 
 
 Shown = TypeVar("Shown")
+Questions = list[Question] | list[str] | tuple[Question, ...]
 
 
 def open(
@@ -233,19 +233,19 @@ class Curator:
         if free is not False and flag(free, "free"):
             _no_price(epsilon=epsilon, delta=delta, margin=margin, of=of, weights=weights, sample=sample, fresh=fresh or None)
             return self._ask_free(question, params, Terms.free(confidence, assume_rows, max_rows, max_groups), analyst)
-        if epsilon is None and margin is None and (listed := self._planner.free_list(question, params)) is not None:
+        if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
             return self._list(listed)
         bounds = max_rows, max_groups, left_out
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, *bounds, of=_public(of), sample=sample)
         if isinstance(question, (list, tuple)):
-            each = filled_list(question, params)
-            several, shapes, asked = self._planner.several(each, terms, weights)
-            self._prepare_list(several, shapes, each)
+            filled_list = self._filled_list(question, params)
+            several, shapes, asked = self._planned_list(filled_list, terms, weights)
+            self._prepare_list(several, shapes, filled_list)
             show_all = partial(answer_list, self.steps.table, several, shapes, terms)
             return self._charge(several, asked, show_all, analyst, fresh, stored=stored)
         _no_weights(weights)
         filled = with_params(question, params)
-        union = self._planner.union(filled, terms)
+        union = self._planned_union(filled, terms)
         if union is not None:
             several, results = union
             put = partial(answer_union, self.steps.table, several, results, terms)
@@ -284,17 +284,17 @@ class Curator:
         analyst: str | None = None,
     ) -> Quote | Quotes:
         """Returns the plan, its price, the margins to expect, whether the budget allows it. Free: it reads no private row."""
-        if epsilon is None and margin is None and (listed := self._planner.free_list(question, params)) is not None:
+        if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
             return Quote(listed, _CONFIDENCE, FREE)
         bounds = max_rows, max_groups, left_out
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, *bounds, of=_public(of), sample=sample)
         if isinstance(question, (list, tuple)):
-            several, shapes, asked = self._planner.several(filled_list(question, params), terms, weights)
+            several, shapes, asked = self._planned_list(self._filled_list(question, params), terms, weights)
             found = quote_each(several, shapes, terms), several.total, *self._preview(several, asked, analyst)
             return Quotes(*found, "" if several.bundled is None else several.bundled.summary)
         _no_weights(weights)
         filled = with_params(question, params)
-        union = self._planner.union(filled, terms)
+        union = self._planned_union(filled, terms)
         if union is not None:
             several, results = union
             return quote_union(several, results, terms, *self._preview(several, show_question(filled), analyst))
@@ -464,6 +464,13 @@ class Curator:
     def __repr__(self) -> str:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
+    def _free_list(self, question: Question | Questions, params: Params | None) -> Batch | None:
+        """Returns the plan of a list of public keys, which needs no price; None for other questions."""
+        if isinstance(question, (list, tuple)) or read_union(filled := with_params(question, params), self.catalog) is not None:
+            return None
+        query = self._read(filled)
+        return plan_list(query, self.catalog) if query.lists else None
+
     def _list(self, program: Program) -> Answer:
         """Returns a list of public keys. It touches no private row and no ledger, so it is answered whatever is spent."""
         if not isinstance(program, Batch):
@@ -475,10 +482,6 @@ class Curator:
             listed = read_list(program.plans[0], partial(self.steps.run, self.engine))
         return Answer(program, (listed,), self.steps.table(program.plans[0], listed), _CONFIDENCE, None, FREE)
 
-    @property
-    def _planner(self) -> Planner:
-        return Planner(self.catalog, self.session.caps, self._with_public, self.steps.read, self.steps.plan)
-
     def _planned(self, question: Question, terms: Terms) -> tuple[Batch | Auto, str, str]:
         """Returns the plan, the question as text, and the text in which a refusal marks its place.
 
@@ -489,18 +492,27 @@ class Curator:
         found = None if key is None else self._plans.get(key)
         if found is not None and all(map(operator.is_, found[0], known)):
             return found[1], within, within
-        program, query = self._planner.one(question, terms)
+        query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
         text = show_question(question)
-        if query.lists or key is None or any(lookups(query)):  # public tables are read again
-            return program, text, within
-        with self._planning:
-            self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
-            self._plans[key] = known, program
+        if query.query.above or query.joint:
+            query = self._with_public(query, question)
+        if query.lists:
+            return plan_list(query, self.catalog), text, within
+        program = self._plan(query, terms, within)
+        if key is not None and not (query.query.above and any(lookups(query))):  # public tables are read again
+            with self._planning:
+                self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
+                self._plans[key] = known, program
         return program, text, within
+
+    def _read(self, question: Question) -> Resolved:
+        return self._with_public(self.steps.read(question, self.catalog), question)
 
     def _with_public(self, query: Resolved, question: Question) -> Resolved:
         """Returns the query with what public tables decide: the subqueries above its groups, and which groups there can be.
         No private row is read."""
+        if not any(lookups(query)) and all(each.rows is None for each in query.joint):
+            return query
         with self.session.close_guard.question_lock():
             self.session.close_guard.wait_for_closing()
             self.session.check_unchanged()
@@ -509,6 +521,48 @@ class Curator:
                 return decide_groups(look_up(query, *calls), *calls)
             except QueryError as error:
                 raise error.located(text_of(question)) from None
+
+    def _plan(self, query: Resolved, terms: Terms, within: str) -> Batch | Auto:
+        if query.lists:  # one of several questions
+            raise QueryError(
+                "A list of public values is free, and part of no other question.", text=within, fix="ask it alone."
+            )
+        return self.steps.plan(query, self.catalog, self.session.caps, terms, within)  # planning
+
+    def _planned_union(self, question: Question, terms: Terms) -> tuple[Several, Results] | None:
+        """Returns the plans of results that UNION puts together, and how; None for other questions."""
+        union = read_union(question, self.catalog)
+        if union is None:
+            return None
+        queries, results = union
+        found = tuple(self._with_public(each, question) for each in queries)
+        return plan_several([Asked(found, text_of(question))], terms, None, self._plan, "Part", self.session.caps), results
+
+    def _filled_list(self, questions: Sequence[Question], params: Params | None) -> list[Question]:
+        check_list(questions)
+        return list_with_params(questions, params)
+
+    def _planned_list(
+        self, questions: Sequence[Question], terms: Terms, weights: Sequence[Number] | None
+    ) -> tuple[Several, list[Query | Results], str]:
+        """Returns the plans of a list of questions, how the answer of each is put together, and the list as text."""
+        asked: list[Asked] = []
+        shapes: list[Query | Results] = []
+        for place, question in enumerate(questions, start=1):
+            with refusing("Question", place, len(questions)):
+                queries, shape = self._read_any(question)
+            asked.append(Asked(queries, text_of(question)))
+            shapes.append(shape)
+        several = plan_several(asked, terms, weights, self._plan, caps=self.session.caps)
+        return several, shapes, ";\n".join(show_question(each) for each in questions)
+
+    def _read_any(self, question: Question) -> tuple[list[Resolved], Query | Results]:
+        """Returns the private questions of a question, and how its answer is put together."""
+        union = read_union(question, self.catalog)
+        if union is not None:
+            return [self._with_public(each, question) for each in union[0]], union[1]
+        query = self._read(question)
+        return [query], query.query
 
     def _count_public(self, work: Work) -> int:
         """Returns the one number of a Work over a public table. No private row is read."""
@@ -530,7 +584,7 @@ class Curator:
         """Returns an answer made of stored ones. Calls no engine and charges nothing."""
         if isinstance(question, (list, tuple)) or read_union(filled := with_params(question, params), self.catalog) is not None:
             raise ArgumentError("Earlier answers give one question at a time.", fix="ask each question alone.")
-        query = self._planner.read(filled)
+        query = self._read(filled)
         if query.lists:
             return self._list(plan_list(query, self.catalog))
         try:
@@ -542,7 +596,7 @@ class Curator:
     def _offered(self, question: Question, terms: Terms, analyst: str | None) -> Offered | None:
         """Returns what stored answers give for nothing, for a quote; None if they do not give it, or it is not allowed."""
         try:
-            offer = find_offer(self.session, self.catalog, self._planner.read(question), terms, analyst)
+            offer = find_offer(self.session, self.catalog, self._read(question), terms, analyst)
         except (QueryError, BudgetError, LedgerError):
             return None
         return offer.quoted(terms)

@@ -6,11 +6,14 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypedDict
 
 from dither.answer import Answer, Quote
 from dither.answers import Answers
 from dither.around import around, around_quote
+from dither.exact.numbers import Number
 from dither.planning.auto import Auto
+from dither.planning.bounds import Bound
 from dither.planning.divided import portions
 from dither.planning.fitted import fit, fitted_plans
 from dither.planning.levels import Levels
@@ -22,11 +25,36 @@ from dither.planning.several import Several
 from dither.planning.stack import Stack, pick_levels, pick_union
 from dither.planning.terms import Terms
 from dither.query.nodes import Query
+from dither.query.sql.parameters import Params
 from dither.query.union import Results, Together, leaves
 from dither.session import Paid
 from dither.stacked import Picked, Stacked, StackedQuote, put_together
 
 Tables = Callable[[Plan, Noisy], Table]
+
+
+class Options(TypedDict, total=False):
+    """The named arguments of `quote`, for type checkers."""
+
+    margin: Number | None
+    of: Number | Answer | None
+    params: Params | None
+    confidence: Number
+    assume_rows: int | None
+    max_rows: Bound
+    max_groups: Bound
+    left_out: bool | None
+    weights: Sequence[Number] | None
+    sample: Number | None
+    analyst: str | None
+
+
+class AskOptions(Options, total=False):
+    """The named arguments of `ask`, for type checkers."""
+
+    fresh: bool
+    free: bool
+    stored: bool
 
 
 def quote_of(program: Batch | Auto, terms: Terms, refusal: str = "", again: int | None = None, counted: bool = False) -> Quote:

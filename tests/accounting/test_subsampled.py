@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -256,6 +257,28 @@ def test_without_the_cuts_that_would_be_several_times_as_much(monkeypatch: pytes
     part = parts.SubsampledGaussian("1e-6", 1)
     monkeypatch.setattr(sampled, "_DOUBT", math.inf)
     assert float(Curve.of(part, 100).epsilon("1e-30")) > 2 * 0.0530910373
+
+
+@pytest.mark.parametrize("at", [0.05, 0.3, 0.9])
+@pytest.mark.parametrize(("part", "n"), FEW, ids=str)
+def test_cuts_are_sound_where_nobody_would_make_them(part: Part, n: int, at: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampled, "_DOUBT", -math.inf)
+    monkeypatch.setattr(sampled, "_CERTAIN", -math.inf)
+    for each in (part, part.reverse()):
+        exact = truth.stick([truth.outputs(each)] * n, at)
+        if exact > 1e-15:
+            with working(128):
+                assert certified(((each, n),), at, math.log(exact)) >= exact * (1 - 1e-10)
+
+
+def test_rare_prices_grow_with_the_number_of_steps() -> None:
+    for part in (parts.Subsampled(parts.DiscreteGaussian(1, 1), "1e-6"), parts.SubsampledGaussian("1e-5", 1)):
+        prices = [float(Curve.of(part, n).epsilon("1e-25")) for n in (1, 7, 20, 50, 100, 300)]
+        assert all(few < many < 1.6 * few for few, many in itertools.pairwise(prices)), prices
+    # A bound that rises behind the smallest far loss once sent the search beyond it: 300 steps cost 807 then.
+    little = parts.SubsampledGaussian("1e-7", "1/2")
+    prices = [float(Curve.of(little, n).epsilon("1e-8")) for n in (30, 300, 3000)]
+    assert all(few < many < 6 * few for few, many in itertools.pairwise(prices)), prices
 
 
 def test_rare_steps_of_several_kinds_are_priced_between_their_parts() -> None:

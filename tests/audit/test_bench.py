@@ -12,6 +12,7 @@ import pytest
 from audit import truths
 from audit.truths import worst
 from detection import CASES, Case
+from detection.alarms import alarm_table, count_alarms, on_made_up_data, on_own_pairs
 from detection.anchors import ANCHORS
 from detection.case import patterns
 from detection.score import Row, flags, score, summary, table
@@ -274,3 +275,22 @@ def test_the_score_is_a_table_with_a_summary() -> None:
     assert len(table(rows).splitlines()) == 5
     assert "detected: 2 of 2" in summary(rows)
     assert "false alarms: 0 in 1" in summary(rows)
+
+
+def test_alarms_are_counted_for_each_mechanism_and_method() -> None:
+    by_name = {case.name: case for case in CASES}
+    kept, broken = by_name["randomized response"], by_name["response, wrong bias"]
+    said: list[str] = []
+    found = count_alarms([kept, broken], 2, 0.3, said.append, on_own_pairs)
+    assert found[kept.name].alarms.total() == 0
+    assert found[broken.name].alarms == found[broken.name].audits == {"black box": 2}  # the twin: an alarm is counted
+    assert len([line for line in said if line.startswith("alarm")]) == 2
+    assert said[-1].startswith("2 of 2 turns, 2 alarms")
+    assert "| all 2 | 2 of 4 |" in alarm_table(found)
+
+
+def test_alarms_on_made_up_data_come_from_both_methods() -> None:
+    case = next(case for case in CASES if case.name == "Laplace")
+    found = count_alarms([case], 1, 0.3, lambda line: None, on_made_up_data)[case.name]
+    assert found.audits == {"replay": 1, "black box": 1}
+    assert not found.alarms.total()

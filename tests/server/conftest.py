@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ledger.postgres_server import postgres, postgres_url  # noqa: F401
 from server.serving import Running, Service, make, serving
 
 

@@ -172,6 +172,7 @@ def test_every_error_travels_whole() -> None:
         back = error_of(json.loads(error.to_json()), "SELECT x")
         assert (type(back), str(back), back.as_data()) == (type(error), str(error), error.as_data())
     assert error_of({"code": "busy", "what": "Full."}).code == "busy"
+    assert error_of({"code": "new", "what": "Another."}).code == "new"
     assert "refused" in error_of(["nonsense"]).what
 
 
@@ -198,7 +199,7 @@ def test_a_wrong_token_and_a_wrong_address(running: Running, tmp_path: Path, mon
     monkeypatch.delenv("DITHER_TOKEN", raising=False)
     origin = f"http://127.0.0.1:{running.port}"
     wrong = "dth_" + "A" * 43
-    with pytest.raises(RemoteError, match="Nobody is logged in") as refused:
+    with pytest.raises(dt.DitherError, match="Nobody is logged in") as refused:
         dt.connect(origin, wrong, known=tmp_path / "k.json")
     assert refused.value.code == "access"
     assert wrong not in str(refused.value) + repr(Transport(origin, wrong))

@@ -9,8 +9,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from dither.client.planner import Questions
 from dither.errors import ArgumentError, Fix, Python
-from dither.planner import Questions
 from dither.query.fluent import FluentQuestion
 from dither.query.read import Question, text_of
 

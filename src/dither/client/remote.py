@@ -26,15 +26,15 @@ from dither.catalog import file
 from dither.catalog.values import Catalog
 from dither.client.encoding import key_of, new_key, number, params_of, sql, text_of_question
 from dither.client.known import Known, Seen, check_seen, default_file
+from dither.client.planner import Planner, Questions, filled_list
 from dither.client.received import received_answer, received_quote
 from dither.client.transport import Reply, Transport, error_of, origin_of
 from dither.errors import ApprovalError, ArgumentError, Fix, LedgerError, Name, Python
 from dither.exact.numbers import Number
-from dither.finish import answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
+from dither.finish import AskOptions, Options, answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
 from dither.ledger.receipts import Receipt
 from dither.ledger.records import Request
 from dither.ledger.rules import StoredAnswer
-from dither.planner import AskOptions, Options, Planner, Questions, filled_list
 from dither.planning.outputs import table
 from dither.planning.program import Program
 from dither.planning.proposal import Proposal

@@ -180,6 +180,8 @@ def error_of(data: Any, question: str = "") -> DitherError:
     for kind in _kinds(DitherError):
         if kind.code == texts["code"] and kind.__module__ == DitherError.__module__:
             error = kind.__new__(kind)
+            request = given.get("request") if isinstance(given.get("request"), int) else 0
+            vars(error).update(status=given.get("status"), why="", request=request, problems=(), diagnosis="")
             DitherError.__init__(error, what, where=texts["where"], fix=fix, charged=charged)
             return error
     return RemoteError(what, code=texts["code"] or "remote", where=texts["where"], fix=fix, charged=charged)

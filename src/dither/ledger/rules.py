@@ -73,7 +73,9 @@ def admit(view: View, request: Request, now: str) -> Admitted:
         raise BudgetError(f"The budget does not allow this question: {cost(charge, caps)}; left {left(caps, spent)}.")
     if terms.per_analyst is not None:
         used = quota(caps, terms.per_analyst, before, request.analyst, charge)
-    return Admitted(terms, caps, total, rule, used, Approvals.parse(view.get("approvals")).approval(request, now))
+    policy = view.get("approvals")
+    approval = None if policy is None else Approvals.parse(policy).approval(request, now)
+    return Admitted(terms, caps, total, rule, used, approval)
 
 
 def allowed_terms(view: View, request: Request, charge: Charge) -> tuple[Terms, Caps]:

@@ -44,7 +44,8 @@ _LEFT = 17.0  # clouds leave out e^-17 of delta
 _SHARES = (0.9, 0.8, 0.7, 0.6, 0.5)  # smaller orders that are tried
 _WORTH = 1.5
 _DOUBT = 14.0  # from where on the errors of the factors, about 1e-13, would show
-_NOTICED = 1e-3
+_CERTAIN = 20.0  # more than a million steps reach without rare losses
+_NOTICED = 1e-5
 _FAR = 3.0  # losses above so many epsilons need no integral
 _CHANCES = (-20.0, -30.0, -45.0)  # ln of the probability that small losses fill the gap up to epsilon
 
@@ -117,10 +118,12 @@ class Term:
         head = float(np.interp(c, guide.orders, guide.logs)) - c * epsilon - log_delta
         return head + math.log(sum(n for _, n in self.pieces)) - math.log1p(c)
 
+    def is_added(self) -> bool:
+        """Tells whether losses grow with u, as cuts need it. A removed unit has small losses only."""
+        return not any(piece.part.removed for piece, _ in self.pieces)
+
     def is_rare(self, guide: Guide, epsilon: float) -> bool:
-        """Tells whether single losses of the size of epsilon count on its line. A removed unit has small losses only."""
-        if any(piece.part.removed for piece, _ in self.pieces):
-            return False
+        """Tells whether single losses of the size of epsilon count on its line."""
         clouds, c = [(piece.rough(), n) for piece, n in self.pieces], guide.order(epsilon)
         return sum(n * float(cloud.tilted(c)[1][cloud.losses > epsilon / 4].sum()) for cloud, n in clouds) > _NOTICED
 
@@ -153,7 +156,7 @@ def guess_epsilon(parts: Parts, guide: Guide, log_delta: float) -> float:
     One large loss alone needs an epsilon of at least `single`; smaller losses need what their own guide says.
     """
     whole, guess = Term.of(parts, log_delta), guide.epsilon(log_delta)
-    if not whole.is_rare(guide, guess):
+    if not whole.is_added() or not whole.is_rare(guide, guess):
         return guess
     clouds = [(piece.rough(), n) for piece, n in whole.pieces]
     low, high, target = 0.0, guess, math.exp(max(log_delta, -700.0))
@@ -175,7 +178,7 @@ def evaluators_of(parts: Parts, guide: Guide, epsilon: float, log_delta: float) 
     lost = sum(Fraction(n * piece.rough().lost) for piece, n in whole.pieces)
     terms, guides, rest, far = [whole], [guide], Fraction(0), _NONE
     doubt = whole.doubt(guide, epsilon, log_delta)
-    if doubt > _DOUBT and whole.is_rare(guide, epsilon):
+    if whole.is_added() and (doubt > _CERTAIN or (doubt > _DOUBT and whole.is_rare(guide, epsilon))):
         near, beyond = _without_far(whole, epsilon)
         for found in chain([([near], Fraction(0))], _splits(near, epsilon, log_delta)):
             own = [term.guide() for term in found[0]]
@@ -203,7 +206,8 @@ def _without_far(whole: Term, epsilon: float) -> tuple[Term, Evaluator]:
     q = sum(n * Fraction(piece.mass(-1)) for piece, n in heavy)
     # Places of cuts are rounded, so the smallest far loss is known up to 1e-9.
     last = Fraction((cut - least) * (1 - 1e-9))
-    return _below(whole, cut), lambda at: ball(p) - ball(q) * ball(at).exp() if at < last else ball(p)
+    # delta falls with epsilon, so what holds at `last` holds above it: the search needs a bound that never rises.
+    return _below(whole, cut), lambda at: ball(p) - ball(q) * ball(min(at, last)).exp()
 
 
 def _constant(value: Fraction) -> Evaluator:

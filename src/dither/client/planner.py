@@ -1,21 +1,18 @@
-"""Reads and plans questions in all their forms: one question, a UNION, a list at one price, a list of public values.
+"""Plans questions in all their forms from the public catalog, as the curator plans them beside the data.
 
-A plan depends on the question, the catalog, its caps and the terms, so whoever has the catalog makes the same one: the curator
-beside the data, and a client far from it. `public` decides what public tables decide; without the tables it must refuse.
+A plan depends on the question, the catalog, its caps and the terms, so both make the same one; tests/server/test_client.py
+compares them. `public` is called where public tables decide a part of the question: they are on the server.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
-from dither.answer import Answer
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
 from dither.exact.numbers import Number
 from dither.planning.auto import Auto
-from dither.planning.bounds import Bound
 from dither.planning.listing import plan_list
 from dither.planning.lookups import lookups
 from dither.planning.program import Batch
@@ -31,32 +28,10 @@ from dither.query.union import Results
 Questions = list[Question] | list[str] | tuple[Question, ...]
 
 
-class Options(TypedDict, total=False):
-    """The named arguments of `quote`, for type checkers."""
-
-    margin: Number | None
-    of: Number | Answer | None
-    params: Params | None
-    confidence: Number
-    assume_rows: int | None
-    max_rows: Bound
-    max_groups: Bound
-    left_out: bool | None
-    weights: Sequence[Number] | None
-    sample: Number | None
-    analyst: str | None
-
-
-class AskOptions(Options, total=False):
-    """The named arguments of `ask`, for type checkers."""
-
-    fresh: bool
-    free: bool
-    stored: bool
-
-
 def needs_public(query: Resolved) -> bool:
     """Returns whether public tables decide a part of the question: a subquery above its groups, or which groups there are."""
+    if not query.query.above and not query.joint:
+        return False
     return any(lookups(query)) or any(each.rows is not None for each in query.joint)
 
 
