@@ -109,11 +109,11 @@ def medians(tasks: Sequence[Callable[[], tuple[float, float]]], repeats: int) ->
     return [(median(wall for wall, _ in each), median(used for _, used in each)) for each in times]
 
 
-def in_postgres(server: str, work_mem: str, repeats: int) -> None:
+def in_postgres(server: str, work_mem: str, repeats: int, only: str) -> None:
     alone, together = Session(server, 0, work_mem), Session(server, None, work_mem)
     version = alone.link.info.server_version // 10_000
     print(f"PostgreSQL {version}, work_mem {work_mem}; CPU seconds of one process, raw and private")
-    for name, column, by_unit, most, target in SHAPES:
+    for name, column, by_unit, most, target in (shape for shape in SHAPES if shape[0].startswith(only)):
         work, plain = private(column, by_unit=by_unit, max_groups=most), raw(column, by_unit=by_unit)  # type: ignore[arg-type]
         one, two = medians([alone.raw(plain), alone.private(work)], repeats)
         side, ours = medians([together.raw(plain), together.private(work)], max(1, repeats // 2))
@@ -125,7 +125,7 @@ def in_postgres(server: str, work_mem: str, repeats: int) -> None:
         )
 
 
-def in_duckdb(parquet: Path, repeats: int) -> None:
+def in_duckdb(parquet: Path, repeats: int, only: str) -> None:
     connection, engine = connect(parquet), opened(parquet)
 
     def timed(task: Task) -> Callable[[], tuple[float, float]]:
@@ -137,7 +137,7 @@ def in_duckdb(parquet: Path, repeats: int) -> None:
         return run
 
     print(f"DuckDB {duckdb.__version__}; CPU seconds of all threads")
-    for name, column, by_unit, most, _ in SHAPES:
+    for name, column, by_unit, most, _ in (shape for shape in SHAPES if shape[0].startswith(only)):
         work, plain = private(column, by_unit=by_unit, max_groups=most), raw(column, by_unit=by_unit)  # type: ignore[arg-type]
         first: Task = lambda plain=plain: connection.execute(plain).fetchall()  # noqa: E731
         second: Task = lambda work=work: engine.run(work, b"benchmark")  # noqa: E731
@@ -150,6 +150,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10, help="millions of rows")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--work-mem", default="256MB")
+    parser.add_argument("--only", default="", help="shapes whose names begin so")
     options = parser.parse_args()
     print(
         f"{options.rows} million rows, max_rows {MAX_ROWS}, bounds {BOUNDS}; load of the machine {os.getloadavg()[0]:.1f}",
@@ -162,10 +163,10 @@ def main() -> None:
         server = get_server(folder / "server", cleanup_mode="delete")
         try:
             load(server.get_uri(), parquet, folder)
-            in_postgres(server.get_uri(), options.work_mem, options.repeats)
+            in_postgres(server.get_uri(), options.work_mem, options.repeats, options.only)
         finally:
             server.cleanup()
-        in_duckdb(parquet, options.repeats)
+        in_duckdb(parquet, options.repeats, options.only)
     print(f"load of the machine {os.getloadavg()[0]:.1f}")
 
 

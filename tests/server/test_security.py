@@ -68,7 +68,8 @@ def test_a_token_in_the_address_is_not_a_login(shared: Running) -> None:
 def test_a_replay_token_can_never_spend(running: Running, service: Service) -> None:
     token = service.token("ada", "replay")
     refused = running.ask(None, COUNT, "0.1", token=token)
-    assert (refused.status, refused.json["code"], refused.json["charged"]) == (402, "budget", "nothing")
+    assert refused.status == 402
+    assert (refused.json["code"], refused.json["charged"]) == ("budget", "nothing")
     assert running.ask(None, COUNT, "0.1", token=token, fresh=True, key="k").status == 403
     assert running.ask(None, COUNT, "0.1", token=token, free=True).status == 403
     assert running.post("/v1/suggest", None, {"column": "people.income", "epsilon": 1}, token=token).status == 403

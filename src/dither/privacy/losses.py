@@ -284,9 +284,10 @@ class Curve(Loss):
     Prices are certified upper bounds; the time does not grow with the counts. They are within 1e-6 of the exact optimum
     for compositions of Response, KaryResponse, Laplace, DiscreteLaplace, Gaussian and DiscreteGaussian that are all on one
     lattice, few enough to be listed, or without heavy atoms near epsilon; for up to 1024 equal BoundedRange releases; and for
-    Subsampled and SubsampledGaussian releases, but for about 1e-5 where a million samples are as rare as 1e-8. A
-    GaussianVector is priced by an upper bound. docs/decisions/0001-accountant.md lists what is looser. epsilon(d) and
-    delta(e) are searched separately, so delta(epsilon(d)) may exceed d slightly; each is an upper bound on its own.
+    Subsampled and SubsampledGaussian releases. For rare samples (q of 1e-4 and less) this was checked for two and three
+    steps, and roughly for a hundred; beyond, only the bound is proved. A GaussianVector is priced by an upper bound.
+    docs/decisions/0001-accountant.md lists what is looser. epsilon(d) and delta(e) are searched separately, so
+    delta(epsilon(d)) may exceed d slightly; each is an upper bound on its own.
 
     >>> from dither.privacy import parts
     >>> a = Curve.of(parts.Gaussian(1))
