@@ -72,7 +72,7 @@ def charged_late(survey: Curator, text: str, show: Show) -> None:
     """The twin: runs and shows the answer before the price is written."""
     held: list[Any] = []
     reserve, commit = Ledger.reserve, Ledger.commit
-    setattr(Ledger, "reserve", lambda _, attempt: attempt)  # noqa: B010
+    setattr(Ledger, "reserve", lambda _, attempt, **_more: attempt)  # noqa: B010
     setattr(Ledger, "commit", lambda _, *late: held.extend(late))  # noqa: B010
     setattr(Reservation, "touch", lambda _: None)  # noqa: B010
     show(survey.ask(text, epsilon=PRICE).rows)
@@ -92,8 +92,8 @@ def given_back(survey: Curator, text: str, show: Show) -> None:
     """The twin: gives back the price of a dead process, although its rows were read."""
     reserve = Ledger.reserve
 
-    def reserved(ledger: Ledger, attempt: Any) -> Any:
-        held: Any = reserve(ledger, attempt)
+    def reserved(ledger: Ledger, attempt: Any, **more: Any) -> Any:
+        held: Any = reserve(ledger, attempt, **more)
         ledger.cancel(held)
         held._settled = False
         return held

@@ -34,7 +34,7 @@ def asks(survey: Curator, process: int, thread: int, done: Any) -> None:
         done.put([repr(error), 0, ""])
 
 
-def unchecked(books: Any, request: Request) -> Admitted:
+def unchecked(books: Any, request: Request, now: str) -> Admitted:
     """Charges without checking what is left."""
     terms, caps = rules.allowed_terms(books, request, request.charge)
     total, used = state.decode_sums(books.get("total")), books.used(request.analyst)
