@@ -45,7 +45,7 @@ def complete(line: str, home: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("dither a", ["ask", "audit"]),
+        ("dither a", ["ask", "approvals", "audit"]),
         ("dither ask --eps", ["--epsilon"]),
         ("dither ask --format ", ["table", "csv", "json", "parquet", "markdown", "latex", "excel"]),
         ("dither ask -e 1 --max-", ["--max-rows", "--max-groups"]),
