@@ -5,6 +5,7 @@
 # make extras adds what pictures, pandas, Polars, Excel files, notebooks, the server and a ledger on PostgreSQL need.
 # make audit replays 100,000 generated pairs of neighbouring tables through our own path (PAIRS=...).
 # make test-spark runs every test of Spark; it brings a Java if the machine has none (scripts/spark.py).
+# make docs builds the site into build/site, strictly; open build/site/index.html.
 # make mutants breaks the code in known ways, each of which a test must find (scripts/mutants.py).
 
 PYTHON ?= python3
@@ -17,7 +18,7 @@ PAIRS  ?= 100000
 # Unset: hundreds of test processes import the package, and compiling it once is enough.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo extras test quick test-long test-spark check bench audit mutants clean
+.PHONY: demo docs extras test quick test-long test-spark check bench audit mutants clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/dither demo
@@ -31,7 +32,7 @@ test: check
 quick: check
 	$(TESTS) -m "not slow" --durations=5 --durations-min=2
 
-test-long: $(VENV)/.installed-dev
+test-long: $(VENV)/.installed-docs
 	DITHER_SEARCH=1 $(TESTS) -m "not spark"
 	$(BIN)/python scripts/spark.py
 
@@ -49,6 +50,10 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/questions.py
 
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	DITHER_SITE=build/site $(BIN)/python -m pytest -m "long or not long" tests/test_site.py
+
 audit: $(VENV)/.installed-dev
 	$(BIN)/python -m dither.audit.ourselves --pairs $(PAIRS) --jobs $(JOBS)
 
@@ -64,12 +69,16 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.installed-extras: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plots,pandas,polars,postgres,excel,notebook,serve]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plots,pandas,polars,postgres,excel,notebook,serve,oidc,wire]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,plots,pandas,polars,postgres,excel,notebook,serve]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,plots,pandas,polars,postgres,excel,notebook,serve,oidc,wire]'
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-extras
+
+$(VENV)/.installed-docs: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis build dist

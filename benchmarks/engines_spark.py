@@ -2,6 +2,7 @@
 
     python benchmarks/engines_spark.py             10 million rows, on two cores
     python benchmarks/engines_spark.py --rows 1    a quick look with 1 million rows
+    python benchmarks/engines_spark.py --only fixed    one of rows, persons and fixed; large.py measures growth
 
 The data are those of query.py: 50 regions, 10 rows per person in 3 regions, a whole-number column (age) and a real one
 (income), as Parquet. CPU seconds are those of the one Java process, compiling and collecting garbage included; other load
@@ -51,7 +52,7 @@ def cpu_of(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(parquet: Path, master: str, repeats: int) -> None:
+def measure(parquet: Path, master: str, repeats: int, only: Sequence[str]) -> None:
     columns = {name: dt.column(kind=kind) for name, kind in COLUMNS.items()}
     table = dt.Table(f"spark:{parquet}#{master}", unit="row", columns=columns)
     opened: Any = open_sources(dt.Catalog({"people": table}, dt.Budget(epsilon=1)))
@@ -60,6 +61,8 @@ def measure(parquet: Path, master: str, repeats: int) -> None:
     process = opened.session.sparkContext._gateway.proc.pid
     print(f"Spark {opened.session.version}, {master}; CPU seconds of the Java process, raw and private", flush=True)
     for name, column, by_unit, most, target in SHAPES:
+        if not any(name.startswith(each) for each in only):
+            continue
         work, plain = private(column, by_unit=by_unit, max_groups=most), raw(column, by_unit=by_unit)  # type: ignore[arg-type]
         ask: Task = lambda plain=plain: plain_session.sql(plain).toArrow()  # noqa: E731
         ours: Task = lambda work=work: opened.engine.run(work, b"benchmark")  # noqa: E731
@@ -70,7 +73,8 @@ def measure(parquet: Path, master: str, repeats: int) -> None:
             f"   wall {one[0]:6.2f} s {two[0]:6.2f} s   ratio {two[0] / one[0]:4.2f}",
             flush=True,
         )
-    fixed(opened, process, repeats)
+    if "fixed" in only:
+        fixed(opened, process, repeats)
     opened.close()
 
 
@@ -92,13 +96,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10, help="millions of rows")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--only", nargs="+", default=["rows", "persons", "fixed"], help="how the names of measurements begin")
+    parser.add_argument("--folder", type=Path, help="keeps the data there")
     options = parser.parse_args()
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 4g --conf spark.sql.shuffle.partitions=8 pyspark-shell")
     print(f"{options.rows} million rows, max_rows {MAX_ROWS}, bounds {BOUNDS}; load of the machine {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as name:
-        parquet = Path(name) / "people.parquet"
-        generate(parquet, options.rows)
-        measure(parquet, options.master, options.repeats)
+        parquet = (options.folder or Path(name)) / f"{options.rows} million people.parquet"
+        if not parquet.exists():
+            generate(parquet, options.rows)
+        measure(parquet, options.master, options.repeats, options.only)
     print(f"load of the machine {os.getloadavg()[0]:.1f}")
 
 

@@ -29,7 +29,10 @@ WIDEST = 20  # weights stay within +-20
 SECTORS = 5
 
 
-# --- people -----------------------------------------------------------------------------------------------------
+# %% [markdown]
+# ## People
+
+# %%
 
 
 def people(count: int, seed: int = 1) -> tuple[Floats, Floats, Floats]:
@@ -55,7 +58,10 @@ def declared(features: Floats, target: Floats) -> Any:
     return dt.records(table, low=[0] * columns + [-1], high=[1] * columns + [1], step=GRID)
 
 
-# --- the programs -----------------------------------------------------------------------------------------------
+# %% [markdown]
+# ## The programs
+
+# %%
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,10 @@ def linear(table: Any, choices: Descent) -> Any:
     return weights
 
 
-# --- the price --------------------------------------------------------------------------------------------------
+# %% [markdown]
+# ## The price
+
+# %%
 
 
 def accountant(choices: Descent, columns: int, first: Fraction) -> dt.Curve:
@@ -142,7 +151,10 @@ def linear_slope(score: Floats, target: Floats) -> Floats:
     return np.clip(target - score, -1, 1)
 
 
-# --- the figures ------------------------------------------------------------------------------------------------
+# %% [markdown]
+# ## The figures
+
+# %%
 
 
 def accuracy(weights: Any, features: Floats, target: Floats) -> float:

@@ -40,7 +40,10 @@ class Attack:
         return f"{self.questions} answers, ε = {self.epsilon:g} in all: {100 * self.share:.0f} % of the bits recovered"
 
 
-# --- the attack ------------------------------------------------------------------------------------------------------
+# %% [markdown]
+# ## The attack
+
+# %%
 
 
 def least_squares(asked: Bits, answers: Floats) -> Bits:
@@ -63,7 +66,10 @@ def share(secret: Bits, guessed: Bits) -> float:
     return float((secret == guessed).mean())
 
 
-# --- random subset counts --------------------------------------------------------------------------------------------
+# %% [markdown]
+# ## Random subset counts
+
+# %%
 
 
 def people(n: int, rng: np.random.Generator) -> Bits:
@@ -98,7 +104,10 @@ def with_a_filter(n: int, questions: int, scale: float, budget: float = 1) -> At
     return Attack(admitted, admitted / scale, share(secret, least_squares(asked, answers)))
 
 
-# --- a census-like table ---------------------------------------------------------------------------------------------
+# %% [markdown]
+# ## A census-like table
+
+# %%
 
 
 @dataclass(frozen=True)
@@ -158,7 +167,10 @@ def census_with_dither(n: int, questions: int, scale: float, budget: float = 1) 
     return Attack(len(asked), len(asked) / scale, share(block.secret, guessed))
 
 
-# --- the picture -----------------------------------------------------------------------------------------------------
+# %% [markdown]
+# ## The picture
+
+# %%
 
 
 def picture(path: Path, n: int = 128, counts: tuple[int, ...] = (64, 128, 256, 512), repeats: int = 3) -> Path:

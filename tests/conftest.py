@@ -132,9 +132,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=gone)
     folders = [Path(__file__).parent / name for name in SLOW]
-    generated = [item for item in items if _is_generated_in_spark(item)]
+    generated = {item for item in items if _is_generated_in_spark(item)}
     items[:] = [item for item in items if item not in generated]
-    config.hook.pytest_deselected(items=generated)
+    config.hook.pytest_deselected(items=list(generated))
     for item in items:
         given = getattr(getattr(item, "callspec", None), "params", {}).values()
         names = [*getattr(item, "fixturenames", ()), *(value for value in given if isinstance(value, str))]

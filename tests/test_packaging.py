@@ -1,4 +1,4 @@
-"""What an installer reads: the marker of type hints and the versions of what dither needs."""
+"""What an installer reads: the marker of type hints, the version, the ranges of dependencies, and what is built."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import html
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from importlib import import_module
 from os import PathLike
 from typing import Any
 
+from dither.display import show_margins, show_notes, show_picture, show_table
 from dither.errors import DitherError, extra
 from dither.exact.numbers import Number, between, flag, show, show_percent
 from dither.export import excel, latex, markdown
@@ -59,6 +59,7 @@ class Quote:
     counted: bool = False  # the stored answer would count in the analyst's quota, who has not seen it yet
     further: tuple[tuple[str, str], ...] = ()  # lines about what is done besides the plan
     free: Offered | None = stored(default=None, kw_only=True)  # what earlier answers give for nothing
+    waits: str = stored(default="", kw_only=True)  # why it would wait for a curator's approval
     portion: str = stored(default="", kw_only=True)  # its part of a price that several tables share
 
     @property
@@ -113,6 +114,7 @@ class Quote:
             "sample": sample_text(self.plan),
             "price": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
             "refused": self.refusal or None,
+            "waits": self.waits or None,
             "entry": self.again,
             "left_out": {"epsilon": str(_reserved(self.program)), "for": [part.words for part in self.program.cuts.parts]},
             "free": None if self.free is None else self.free.as_data(),
@@ -121,14 +123,15 @@ class Quote:
 
     def to_json(self) -> str:
         """Returns JSON: columns, margins to expect, price, and what asking now would do. `refused`: why it would be refused;
-        `entry`: the entry of the stored answer that would be returned. Prices are exact rationals as text."""
+        `waits`: why it would wait for a curator; `entry`: the entry of the stored answer that would be returned. Prices are
+        exact rationals as text."""
         return json.dumps(self.as_data(), ensure_ascii=False, indent=2, allow_nan=False)
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        return show_margins(self.price, self.margins(), self.refusal, str(self))
 
     def __str__(self) -> str:
         text = "\n".join([self.explain(), *self._offered()])
@@ -305,7 +308,15 @@ class Answer:
         seen = sentences([each for each in self.left_out if each.seen])
         said = [each for each in self.left_out if not (self.warning and each.hidden and not each.seen and not each.clipped)]
         hidden = [each for each in sentences(said) if each not in seen]
-        notes = [*self._warnings(), *self._empty(), *self._counted(), *seen, *self._doubts(), *self._hidden()]
+        notes = [
+            *self._warnings(),
+            *self._empty(),
+            *self._counted(),
+            *self.plan.query.unlisted,
+            *seen,
+            *self._doubts(),
+            *self._hidden(),
+        ]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
         notes += self._unshown()
         notes += [self.chosen] if self.chosen else []
@@ -412,25 +423,37 @@ class Answer:
         return [self.warning] if self.warning else []
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        sides = ["right" if right else "left" for right in self._right()]
-        body = "".join("<tr>" + "".join(map(_html_cell, sides, row)) + "</tr>" for row in self.cells())
-        strong = [f"<strong>{html.escape(each)}</strong>" for each in self._warnings()]
-        notes = "<br>".join([*strong, *(html.escape(each) for each in self.notes() if each not in self._warnings())])
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{notes}</p>"
+        return self.to_html()
+
+    def to_html(self) -> str:
+        """Returns an HTML table with margins, the notes below it, and a chart if matplotlib is installed."""
+        table, warned = show_table(self.columns, self.cells(), self._right()), self._warnings()
+        notes = show_notes(warned, (each for each in self.notes() if each not in warned))
+        return (
+            table + notes + (show_picture(self.plot, "the numbers of the table, with their margins") if len(self) > 1 else "")
+        )
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
-        """Draws the noisy columns with error bars, one panel each, and above them what was left out. Returns a matplotlib
-        Figure, and saves it to `path`."""
-        from dither.plots import answer_picture  # matplotlib is an extra
+        """Draws the noisy columns with error bars: a panel each, or one for each value of a second key; dates and many numbers
+        along an axis; and what was left out. Returns a matplotlib Figure, and saves it to `path`."""
+        from dither.charts import Key, Share, answer_picture  # matplotlib is an extra
 
         wide, ranked = self.margins(), self.ranks()
-        keys = [name for name in self.columns if name not in wide and name not in ranked]
-        labels = [", ".join(_number(self[name][i], None) for name in keys) for i in range(len(self))]
+        kinds = {field.name: field.kind for field in self.schema}
+        names = [name for name in self.columns if name not in wide and name not in ranked]
+        shown = [tuple(_number(value, None) for value in self[name]) for name in names]
+        keys = [Key(name, kinds[name], tuple(self[name]), each) for name, each in zip(names, shown, strict=True)]
+        labels = [", ".join(each[i] for each in shown) for i in range(len(self))]
         panels = [(name, self[name], wide[name]) for name in self.columns if name in wide]
-        seen = sentences([each for each in self.left_out if each.seen])
-        notes = "; ".join(each for each in self.notes() if each not in self._warnings())
-        return answer_picture(labels, panels, notes, path, [*self._warnings(), *seen])
+        seen = [each for each in self.left_out if each.seen]
+        shares = [
+            Share(each.title, None if each.hidden else each.estimate, each.low, each.high if each.beyond is None else None)
+            for each in seen
+            if not each.amount
+        ]
+        warned = [*self._warnings(), *sentences(seen)]
+        notes = "; ".join(each for each in self.notes() if each not in warned)
+        return answer_picture(labels, panels, notes, path, warned, keys=keys, left_out=shares)
 
     # --- for programs -------------------------------------------------------------------------------------------
 
@@ -464,7 +487,7 @@ class Answer:
             "replayed": self.replayed,
             "made_of": [],
             "nominal": False,
-            "receipt": None if self.issued is None else json.loads(self.issued.to_json()),
+            "receipt": None if self.issued is None else self.issued.as_data(),
         }
 
     def to_json(self) -> str:
@@ -566,10 +589,6 @@ class Answer:
                 (replace(field, kind="real"), [_double(value) for value in values]) if field.long else (field, values)
             )
         return columns
-
-
-def _html_cell(side: str, text: str) -> str:
-    return f"<td style='text-align:{side}'>{html.escape(text)}</td>"
 
 
 def _reserved(program: Batch) -> Fraction:

@@ -25,6 +25,7 @@ class Quotes(Sequence[Quote]):
     again: int | None = None  # the entry of the stored answers that asking would return for free
     counted: bool = False  # the stored answers would count in the analyst's quota
     together: str = ""  # how the questions are measured together, and what that is worth
+    waits: str = ""  # why they would wait for a curator's approval
 
     def __len__(self) -> int:
         return len(self.quotes)
@@ -65,6 +66,7 @@ class Quotes(Sequence[Quote]):
             "price": _price(self.total),
             "together": self.together or None,
             "refused": self.refusal or None,
+            "waits": self.waits or None,
             "entry": self.again,
         }
 
@@ -150,7 +152,7 @@ class Answers(Sequence[Answer]):
             "price": _price(self.total),
             "charged": _price(Price(Fraction(0))) if self.replayed else _price(self.total),
             "replayed": self.replayed,
-            "receipt": json.loads(self.receipt.to_json()),
+            "receipt": self.receipt.as_data(),
         }
 
     def to_json(self) -> str:

@@ -49,7 +49,7 @@ from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
 from dither.planning.proposal import Proposal
-from dither.planning.several import Asked, Several, check_list, plan_several, refusing
+from dither.planning.several import Asked, Several, check_list, plan_questions, plan_several, refusing
 from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query import fluent
@@ -290,18 +290,21 @@ class Curator:
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, *bounds, of=_public(of), sample=sample)
         if isinstance(question, (list, tuple)):
             several, shapes, asked = self._planned_list(self._filled_list(question, params), terms, weights)
-            found = quote_each(several, shapes, terms), several.total, *self._preview(several, asked, analyst)
-            return Quotes(*found, "" if several.bundled is None else several.bundled.summary)
+            state, waits = self._preview(several, asked, analyst)
+            together = "" if several.bundled is None else several.bundled.summary
+            return Quotes(quote_each(several, shapes, terms), several.total, *state, together, waits)
         _no_weights(weights)
         filled = with_params(question, params)
         union = self._planned_union(filled, terms)
         if union is not None:
             several, results = union
-            return quote_union(several, results, terms, *self._preview(several, show_question(filled), analyst))
+            state, waits = self._preview(several, show_question(filled), analyst)
+            return replace(quote_union(several, results, terms, *state), waits=waits)
         program, asked, _ = self._planned(filled, terms)
         if is_list(program):
             return Quote(program.quoted, terms.confidence, FREE)
-        quoted = quote_of(program, terms, *self._preview(program, asked, analyst))
+        state, waits = self._preview(program, asked, analyst)
+        quoted = replace(quote_of(program, terms, *state), waits=waits)
         return quoted if quoted.again is not None else replace(quoted, free=self._offered(filled, terms, analyst))
 
     def suggest(
@@ -546,15 +549,7 @@ class Curator:
         self, questions: Sequence[Question], terms: Terms, weights: Sequence[Number] | None
     ) -> tuple[Several, list[Query | Results], str]:
         """Returns the plans of a list of questions, how the answer of each is put together, and the list as text."""
-        asked: list[Asked] = []
-        shapes: list[Query | Results] = []
-        for place, question in enumerate(questions, start=1):
-            with refusing("Question", place, len(questions)):
-                queries, shape = self._read_any(question)
-            asked.append(Asked(queries, text_of(question)))
-            shapes.append(shape)
-        several = plan_several(asked, terms, weights, self._plan, caps=self.session.caps)
-        return several, shapes, ";\n".join(show_question(each) for each in questions)
+        return plan_questions(questions, terms, weights, self._read_any, self._plan, self.session.caps)
 
     def _read_any(self, question: Question) -> tuple[list[Resolved], Query | Results]:
         """Returns the private questions of a question, and how its answer is put together."""
@@ -601,10 +596,11 @@ class Curator:
             return None
         return offer.quoted(terms)
 
-    def _preview(self, program: Program, asked: str, analyst: str | None) -> tuple[str, int | None, bool]:
-        """Returns what asking now would do: why it is refused, the entry it repeats, whether that counts in a quota."""
+    def _preview(self, program: Program, asked: str, analyst: str | None) -> tuple[tuple[str, int | None, bool], str]:
+        """Returns what asking now would do: why it is refused, the entry it repeats, whether that counts in a quota; and why it
+        would wait for a curator."""
         preview = self.session.preview(self.session.request(program, asked, analyst))
-        return preview.refusal, preview.again, preview.counted
+        return (preview.refusal, preview.again, preview.counted), preview.waits
 
 
 def _public(of: Number | Answer | None) -> Number | Earlier | None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dither.errors import EngineError
+from dither.process import NOFOLLOW, PLAIN
 
 LARGEST = 1 << 16  # bytes; later failures are not noted
 
@@ -41,9 +42,10 @@ class Diagnosis:
             self._notes.append(note)
             return
         with suppress(OSError):
-            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NOFOLLOW | PLAIN, 0o600)
             with open(file, "ab") as out:
-                os.fchmod(file, 0o600)  # also if the file existed
+                if os.name == "posix":
+                    os.fchmod(file, 0o600)  # also if the file existed
                 if os.fstat(file).st_size < LARGEST:
                     out.write(note.encode("utf-8", "backslashreplace"))
 

@@ -46,8 +46,10 @@ class Offer:
 
     def quoted(self, terms: Terms) -> Offered:
         """Returns what a quote shows of it: margins, never values."""
-        margins = self.derived.predicted(terms.confidence)
-        return Offered(margins, self.derived.entries, self.nominal, self.counted, self.derived.uneven, self.derived.cut)
+        margins, keys = self.derived.predicted(terms.confidence), self.derived.batch.cuts.keys
+        others = (f"without rows with other values of {' or '.join(keys)}",) if keys else ()
+        cut = (*self.derived.cut, *others)
+        return Offered(margins, self.derived.entries, self.nominal, self.counted, self.derived.uneven, cut)
 
 
 def find_offer(session: Session, catalog: Catalog, query: Resolved, terms: Terms, analyst: str | None) -> Offer:

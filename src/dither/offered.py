@@ -15,7 +15,7 @@ class Offered:
     """An answer that follows from earlier ones, as a quote shows it: its margins, never its values.
 
     `nominal`: this analyst has seen numbers that it is made of; `counted`: their price would count in the analyst's quota;
-    `cut`: how people were bounded in the earlier groups.
+    `cut`: how people were bounded in the earlier groups, and which rows are in none of them.
     """
 
     margins: Mapping[str, float | None]

@@ -124,7 +124,8 @@ class Session:
 
     `files` and `current` return whether the sources and the catalog file are unchanged, if they can change; `before` is the
     catalog that was in force on opening. `mark` marks the data that a new answer is about (ledger/marks.py). `snapshot` shows
-    the data of one moment to all parts of a question.
+    the data of one moment to all parts of a question. `clock` is around the reading of rows, and ends when it may be told that
+    they were read: nothing is written between (server/clock.py).
     """
 
     def __init__(
@@ -140,6 +141,7 @@ class Session:
         close_guard: CloseGuard | None = None,
         mark: Callable[[], None] | None = None,
         snapshot: Callable[[], AbstractContextManager[None]] = nullcontext,
+        clock: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.ledger = ledger
         self.declaration = declaration
@@ -152,6 +154,7 @@ class Session:
         self.current = current
         self._mark = mark
         self._snapshot = snapshot
+        self.clock = clock
         self._declared = False
         self._earlier = ledger.earlier(declaration)
         self._unsettled: list[tuple[Reservation, str]] = []  # stopped questions that could not be settled yet, and why
@@ -309,9 +312,9 @@ class Session:
             self._mark()
         self.check_unchanged()  # again, because reserving takes time
         attempt.touch()
-        with self._snapshot():
+        with self.clock(), self._snapshot():
             noisy = compute()
-        payload = program.write(noisy)
+            payload = program.write(noisy)
         receipt = self.ledger.commit(attempt, payload) if commit is None else commit(attempt, payload)
         admitted = attempt.admitted
         return Paid(noisy, receipt, None, attempt.request, None if admitted is None else (admitted.caps, admitted.total))

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from dither.catalog.values import Budget
+from dither.display import show_bars
 from dither.errors import ArgumentError
 from dither.exact.numbers import show, show_about
 from dither.ledger import state
@@ -139,6 +140,9 @@ class Standing:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return show_bars(str(self), ((line.fullest.words(), float(line.fullest.share)) for line in self.lines))
 
     def __str__(self) -> str:
         if not self.caps.rho_max:

@@ -189,6 +189,24 @@ def test_people_are_found_along_references() -> None:
     assert (found["lines"].people.people, found["lines"].people.above, found["lines"].without_unit) == (3, 1, 2)
 
 
+def test_rows_of_people_who_are_in_no_list_are_counted_and_said() -> None:
+    people = {"person": [0, 1, 2]}
+    visits = {"person": [0, 1, 7, 7, 8, None]}
+    unit = {"column": "person", "references": "people.person"}
+    tables = {"people": dt.Table(people, unit="person", max_rows=1), "visits": dt.Table(visits, unit=unit, max_rows=2)}
+    found = reported(Catalog(tables, dt.Budget(1)))["visits"]
+    assert (found.unmatched, found.without_unit, found.as_data()["unmatched"]) == (3, 1, 3)
+    assert "50 % of the rows of visits are of people who are not in people; they count" in " ".join(found.warnings())
+
+
+def test_rows_of_listed_people_are_not_said() -> None:
+    """The twin: nobody is missing, or the reference looks the person up, so that such rows belong to nobody."""
+    unit = {"column": "person", "references": "people.person"}
+    tables = {"people": dt.Table({"person": [0, 1]}, unit="person"), "visits": dt.Table({"person": [0, 0]}, unit=unit)}
+    found = reported(Catalog(tables, dt.Budget(1)))["visits"]
+    assert (found.unmatched, list(found.warnings())) == (0, [])
+
+
 def test_repeated_keys_are_counted_and_refused() -> None:
     table = dt.Table({"id": [1, 1, 2, 3, 3, 3]}, unit="row", key="id")
     (report,), error = report_data(Catalog({"t": table}, dt.Budget(1)))

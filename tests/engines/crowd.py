@@ -7,6 +7,7 @@ group, sums of both signs, and more groups and values than any unit may keep.
 from __future__ import annotations
 
 import functools
+import math
 import random
 from fractions import Fraction
 from typing import Any
@@ -98,3 +99,27 @@ def tie(dialect: type[Dialect], monkeypatch: pytest.MonkeyPatch, different: int 
         return equal if different == 1 else f"({columns[1].text} % {different} + {equal})"
 
     monkeypatch.setattr(dialect, "keyed_hash", coarse)
+
+
+# --- hard values on coarse, fine and very fine grids --------------------------------------------------------------
+
+HARD = [0.0, -0.0, 5e-324, 0.49999999999999994, 0.5, 1.5, 2.5, -0.5, 119.5, 120.5, 2.0**52 + 1, 2.0**53 + 2, 1e300, -1e300]
+HARD += [math.inf, -math.inf, math.nan]
+# The lower bound, the step, and the number of steps. Above 2^62 steps, integers need the engine's wide type.
+GRIDS = [("0", "1", 120), ("-7", "1/3", 1000), ("0", "1", 2**51 + 1), (f"-{2**40}", "1", 2**55), ("0.1", "0.1", 3)]
+GRIDS += [("0", "1/1024", 2**62), ("0", f"1/{2**60}", 2**80)]
+
+
+def quantised() -> Work:
+    """Returns sums of hard values on every grid, by a public key. Rows with another key are in no group."""
+    grids = [(Fraction(low), Fraction(step), steps) for low, step, steps in GRIDS]
+    arguments = [Quantised(Column(name), *grid) for grid in grids for name in ("x", "i")]
+    sums = tuple(Sums((Cell(each, linear=1), Cell(each, constant=1), Cell(each, null=1)), 1) for each in arguments)
+    return Work(plain("t", "t"), (Named("t", Column("t")),), (("a", None),), False, None, sums)
+
+
+def hard_rows() -> Table:
+    """Returns a row for each hard value and key, public or not."""
+    wholes = [int(x) if abs(x) < 2**62 else None for x in HARD]
+    pairs = [*zip(HARD, wholes, strict=True), (None, None)]
+    return [{**dict.fromkeys(KINDS), "t": key, "x": x, "i": i} for x, i in pairs for key in ("a", None, "b")]

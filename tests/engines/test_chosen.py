@@ -15,7 +15,7 @@ from dither.engines.duckdb.dialect import DuckDBDialect
 from dither.engines.postgres.dialect import PostgresDialect
 from dither.engines.sql.dialect import Dialect
 from dither.query.work import Cell, Sums, Work
-from engines.crowd import KEYS, MEASURES, OWN, bounded, crowd, kept_of, own_groups, tie
+from engines.crowd import KEYS, MEASURES, OWN, bounded, crowd, hard_rows, kept_of, own_groups, quantised, tie
 from engines.places import Place, compare, fit
 from engines.tables import SECRET, by_key
 from engines.works import plain
@@ -43,7 +43,21 @@ def test_many_units_are_bounded_as_well(place: Place, keys: str, most: int) -> N
     assert ours == specified
 
 
+def test_hard_values_are_rounded_and_clipped_as_the_reference_engine_does(place: Place) -> None:
+    """A double of 2^53 and more must not become an integer by its shortest digits, which may be above the bound."""
+    ours, specified = compare(place, quantised(), {"t": hard_rows()})
+    assert ours == specified
+    assert len(ours) == 2
+
+
 # --- twins: what the comparison must see --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_that_the_shortest_digits_of_a_double_are_seen(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PostgresDialect, "round_steps", Dialect.round_steps)
+    ours, specified = compare(place, quantised(), {"t": hard_rows()})
+    assert ours != specified
 
 
 def test_that_a_bound_that_is_left_out_is_seen(place: Place) -> None:

@@ -12,6 +12,8 @@ import os
 import random
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +26,8 @@ from dither.engines.sql.dialect import Dialect
 from dither.errors import EngineError, QueryError
 from dither.query.functions.registry import FUNCTIONS, columns, evaluate
 from dither.query.nodes import Call, Column, Expression, Filter, Literal, Named, Scan
-from dither.query.work import Cell, Sums, Work
-from engines.crowd import KEYS, MEASURES, bounded, crowd
+from dither.query.work import Bins, Cell, Quantised, Sums, Work
+from engines.crowd import KEYS, MEASURES, bounded, crowd, hard_rows, quantised
 from engines.places import SparkPlace, compare
 from engines.tables import KINDS, SECRET, by_key, rows
 from engines.test_functions_agree import OF_KIND, calls, prefixed, resolved, same, table_of
@@ -142,6 +144,29 @@ def test_that_a_share_that_is_rounded_is_seen(spark: SparkPlace, monkeypatch: py
     assert ours != specified
 
 
+def test_hard_values_are_rounded_and_clipped_as_the_reference_engine_does(either: SparkPlace) -> None:
+    ours, specified = compare(either, quantised(), {"t": hard_rows()})
+    assert ours == specified
+    assert len(ours) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("round_steps", lambda self, x, type: f"CAST({x} AS {type})"),
+        ("round_steps", Dialect.round_steps),
+        ("clip", lambda self, x, low, high, above: f"least(greatest({x}, {low}), {high})"),
+        ("test_late", lambda self, test, count, by_unit: f"({test} OR {count} > 0)"),
+    ],
+)
+def test_that_another_rounding_clipping_or_test_is_seen(
+    spark: SparkPlace, monkeypatch: pytest.MonkeyPatch, name: str, wrong: Any
+) -> None:
+    monkeypatch.setattr(SparkDialect, name, wrong)
+    ours, specified = compare(spark, quantised(), {"t": hard_rows()})
+    assert ours != specified
+
+
 def test_that_another_hash_is_seen(spark: SparkPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     work, right = bounded("texts", 1, MEASURES["values"][:2]), SparkDialect.keyed_hash
     _, specified = compare(spark, work, {"t": crowd()})
@@ -196,6 +221,22 @@ def test_a_failure_shows_one_constant_text_and_no_value(spark: SparkPlace, capfd
     assert "hidden" in caught.value.diagnosis  # for the curator only
     assert "hidden" not in shown.err + shown.out + str(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_more_discovered_keys_than_can_be_held_are_a_failure(spark: SparkPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    histogram = (Bins(Quantised(Column("i"), Fraction(0), Fraction(1), 3), 1),)
+    table = [{**row, "i": i} for i, row in enumerate(ROWS)]
+    for work in (COUNTED, replace(COUNTED, measures=histogram)):
+        monkeypatch.setattr("dither.engines.spark.engine.MOST_KEYS", 3)
+        ours, specified = compare(spark, work, {"t": table})
+        assert len(ours) == 3
+        assert ours == specified
+        monkeypatch.setattr("dither.engines.spark.engine.MOST_KEYS", 2)
+        with pytest.raises(EngineError) as caught:
+            spark.engine({"t": table}).run(work, SECRET)
+        assert "hidden" not in str(caught.value) + caught.value.diagnosis
+    public = replace(COUNTED, known=(tuple(f"hidden{i}" for i in range(3)),))
+    assert len(spark.engine({"t": table}).run(public, SECRET)) == 3  # the question says which keys there are
 
 
 def test_that_pyspark_left_alone_would_write_the_value(spark: SparkPlace) -> None:

@@ -17,7 +17,9 @@ import dither as dt
 from dither.catalog.file import parse
 from dither.engines.base import Opened
 from dither.engines.registry import backend_for, open_sources, read_schema
+from dither.engines.spark import sources
 from dither.engines.spark.address import Place
+from dither.engines.spark.columns import read_column
 from dither.engines.spark.session import connect, is_address, java_version
 from dither.errors import CatalogError
 from dither.query.nodes import Column, Named, Scan
@@ -108,6 +110,41 @@ def test_identifying_columns_are_read_exactly(spark: SparkPlace) -> None:
     opened.close()
 
 
+# Stored values of one day, the declared kind, and who a question sees. No two of them may become one person.
+NOON = datetime.datetime(2024, 2, 29, 12)
+MIDNIGHT, LATER = NOON.replace(hour=0), NOON.replace(microsecond=100_000)
+PEOPLE: dict[str, tuple[pa.DataType, list[Any], str, list[Any]]] = {
+    "moment": (pa.timestamp("us"), [MIDNIGHT, NOON, LATER], "date", [DAY, None, None]),
+    "instant": (pa.timestamp("us", tz="UTC"), [MIDNIGHT, NOON, LATER], "date", [DAY, None, None]),
+    "day": (pa.string(), ["2024-02-29", "2024-02-29 00:00:00", "2024-02-29T12:00"], "date", [DAY, None, None]),
+    "time": (pa.string(), ["2024-02-29 12:00:00", "2024-02-29T12:00:00", "2024-02-29 12:00"], "timestamp", [NOON, None, None]),
+    "zeros": (pa.string(), ["2024-02-29 12:00:00", "2024-02-29 12:00:00.0", None], "timestamp", [NOON, None, None]),
+    "tenths": (pa.string(), ["2024-02-29 12:00:00.1", "2024-02-29 12:00:00.10", None], "timestamp", [LATER, None, None]),
+}
+
+
+def people(spark: SparkPlace) -> dict[str, list[Any]]:
+    """What identifies in each column of PEOPLE, as a question sees it."""
+    source = spark.files(
+        pa.table({"n": [0, 1, 2], **{name: pa.array(stored, type) for name, (type, stored, *_) in PEOPLE.items()}})
+    )
+    found = {}
+    for name, (_, _, kind, _) in PEOPLE.items():
+        opened = open_sources(catalog(source, {"n": "int", name: kind}, unit=name))
+        found[name] = seen(opened, "t", name)
+        opened.close()
+    return found
+
+
+def test_two_moments_of_a_day_are_not_one_person(spark: SparkPlace) -> None:
+    assert people(spark) == {name: expected for name, (*_, expected) in PEOPLE.items()}
+
+
+def test_that_persons_read_like_other_columns_would_be_one(spark: SparkPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "read_column", lambda *given, exact: read_column(*given, exact=False))
+    assert all(len({*values} - {None}) < 3 - values.count(None) for values in people(spark).values())
+
+
 def test_keys_must_be_unique(spark: SparkPlace) -> None:
     source = spark.files(pa.table({"n": [7_654_321, 7_654_321, 2]}))
     with pytest.raises(CatalogError, match=r"t\.n is not unique") as caught:
@@ -146,6 +183,21 @@ def test_views_whose_rows_vary_are_refused(spark: SparkPlace) -> None:
     opened = open_sources(catalog(f"spark:global_temp.numbers#{spark.master}", {"id": "int"}))
     assert opened.unchanged()
     opened.close()
+
+
+@pytest.mark.parametrize(("format", "log"), [("Delta", "_delta_log/0000.json"), ("Iceberg", "metadata/v1.metadata.json")])
+def test_files_of_a_table_format_are_refused(spark: SparkPlace, tmp_path: Path, format: str, log: str) -> None:
+    """Its folder has files of removed rows too: only the log says which are the table."""
+    (tmp_path / "data").mkdir()
+    pq.write_table(pa.table({"n": [1]}), tmp_path / "data" / "0.parquet")
+    paths = [f"spark:{tmp_path}{end}#{spark.master}" for end in ("/data/*.parquet", "/data", "")]
+    for source in paths:
+        open_sources(catalog(source, {"n": "int"})).close()
+    (tmp_path / log).parent.mkdir()
+    (tmp_path / log).write_text("{}", encoding="utf-8")
+    for source in paths:
+        with pytest.raises(CatalogError, match=f"table of {format}"):
+            open_sources(catalog(source, {"n": "int"}))
 
 
 def test_the_schema_is_read_without_rows(spark: SparkPlace) -> None:

@@ -75,6 +75,24 @@ def test_a_ledger_on_a_server_too(tmp_path: Path, postgres_url: str) -> None:
     assert found["killed"] >= 20
 
 
+def test_a_key_is_rotated_whole_or_not_at_all(tmp_path: Path) -> None:
+    found = program("rotating.py", str(tmp_path), "", "right")
+    assert found["problems"] == []
+    assert found["killed"] >= 20
+
+
+def test_a_key_of_a_ledger_on_a_server_too(tmp_path: Path, postgres_url: str) -> None:
+    found = program("rotating.py", str(tmp_path), named(postgres_url), "right")
+    assert found["problems"] == []
+    assert found["killed"] >= 20
+
+
+def test_files_that_are_renamed_first_lock_the_ledger_out(tmp_path: Path) -> None:
+    """Twin of both: killed in between, it leaves a key that the ledger does not know."""
+    found = program("rotating.py", str(tmp_path), "", "files first")
+    assert any("is not the one" in problem for problem in found["problems"])
+
+
 def test_they_are_as_many_as_promised() -> None:
     assert sum(SHORT.values()) >= 200
     assert sum(LONG.values()) * len(LONG_SEEDS) >= 2000

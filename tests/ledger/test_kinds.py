@@ -30,6 +30,7 @@ from dither.ledger.records import (
     Requested,
     Reserved,
     Restored,
+    Rotated,
     hash_of,
     parse,
     question_digest,
@@ -87,6 +88,7 @@ RECORDS: list[Record] = [
     Approved(13, "a" * 64, "cora", "for the report", "2026-11-22T12:00:00.000000Z"),
     Denied(13, "a" * 64, "cora", "too dear"),
     Closed("cora", "the audit begins"),
+    Rotated("0" * 32, "1" * 64, "b" * 64, "c" * 64, "cora", "once a year"),
 ]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from dither.ledger.ledger import Ledger
+from dither.ledger.receipts import Key
 from dither.ledger.records import KINDS
 from ledger.asking import opened_stream
 
@@ -57,6 +59,9 @@ def test_every_kind_is_on_the_page_and_no_other() -> None:
 
 def test_every_text_beside_the_entries_is_on_the_page(told: tuple[Ledger, object]) -> None:
     opened_stream(told[0], epsilon="0.01", catalog_hash="c2")
+    told[0].set_policy(Fraction(1, 10))
+    told[0].abandon()
+    told[0].rotate(Key.new(), "cora")
     forms = {r"^analyst:.*": "analyst:NAME", r"^roll:\d+": "roll:NNN", r"^stream:.*": "stream:KEY"}
     keys = set(told[0].store.state()[0])
     for pattern, shown in forms.items():

@@ -13,6 +13,7 @@ from dither.errors import DitherError, LedgerError
 from dither.ledger import state
 from dither.ledger.ledger import Ledger
 from dither.ledger.opening import memory
+from dither.ledger.receipts import Key
 from dither.ledger.records import ENGINE, replay_key
 from dither.ledger.rules import StoredAnswer
 from dither.ledger.stores.base import Store
@@ -21,6 +22,7 @@ from dither.ledger.stores.sqlite import SQLite
 from dither.ledger.verify.report import verify
 from ledger.asking import KEY, Clock, advanced, asked, declaration, identity, opened_stream, request, reserved
 
+NEW, NEWER = Key.new(), Key.new()
 CHANGED = "changed by someone without its key"
 
 
@@ -73,9 +75,12 @@ def test_what_is_taken_away_stops_the_ledger(ledger: Ledger, clock: Clock, key: 
     asked(ledger, 1, "0.8")
     opened_stream(ledger)
     ledger.set_policy(Fraction(9))
+    ledger.rotate(NEW, "cora")
     broken(ledger)
     execute(ledger.store, f"DELETE FROM state WHERE key = '{key}'")
-    refuses(Ledger(ledger.store, KEY, clock))
+    if key == "keys":  # then the first key seems to be in force, once what was handed over is gone too
+        execute(ledger.store, "DELETE FROM state WHERE key = 'secrets'")
+    refuses(Ledger(ledger.store, KEY if key == "keys" else NEW, clock))
     assert not verify(ledger.store).ok
 
 
@@ -84,7 +89,9 @@ def test_what_is_put_back_alone_stops_the_ledger(ledger: Ledger, clock: Clock, k
     asked(ledger, 1, "0.1")
     stream = opened_stream(ledger, epsilon="0.01")
     ledger.set_policy(Fraction(9))
+    ledger.rotate(NEW, "cora")
     old = texts(ledger)
+    ledger.rotate(NEWER, "cora")
     ledger.set_policy(Fraction(8))
     advanced(ledger, stream, 0, 1)
     ledger.register(declaration(catalog_hash="c2"))
@@ -93,7 +100,9 @@ def test_what_is_put_back_alone_stops_the_ledger(ledger: Ledger, clock: Clock, k
     if old.get(key) != texts(ledger).get(key):
         forged = {key: old[key]}
     put(ledger.store, key, forged[key])
-    refuses(Ledger(ledger.store, KEY, clock))
+    if key == "keys":
+        put(ledger.store, "secrets", old["secrets"])
+    refuses(Ledger(ledger.store, NEW if key == "keys" else NEWER, clock))
     assert not verify(ledger.store).ok
 
 

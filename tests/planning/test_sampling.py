@@ -109,6 +109,13 @@ def test_the_noise_inside_is_covered_by_the_price_and_wastes_little(epsilon: str
     assert inside > price
 
 
+@pytest.mark.parametrize("epsilon", [10**6, 10**6 + 1, 10**400])
+def test_a_price_without_limit_is_its_own(epsilon: int) -> None:
+    price, q = Fraction(epsilon), Fraction(1, 2)
+    assert price <= before_sampling(price, q) <= price + 1
+    assert amplified(before_sampling(price, q), q) <= price
+
+
 def test_a_price_that_does_not_cover_the_noise_is_never_stated() -> None:
     made = planned(COUNT, before_sampling(PRICE.epsilon, Q))
     assert on_sample(made, PRICE, Q).loss == dt.Pure("1/2")

@@ -138,3 +138,14 @@ def test_a_column_without_bounds_to_propose_gets_a_fix_of_its_own(column: str, f
         with pytest.raises(dt.DitherError) as refused:
             opened.suggest(column, "0.1")
         assert (refused.value.fix, opened.budget.spent.epsilon) == (fix, 0)
+
+
+def test_the_price_that_the_pages_name_is_about_enough() -> None:
+    """25,000 / number of rows, for numbers of which nothing is declared (docs/queries.md, dither suggest --help)."""
+    rows = 9000
+    table = dt.Table(
+        {"id": range(rows), "x": [i % 90 for i in range(rows)]}, unit="id", max_rows=1, columns={"x": dt.column(kind="int")}
+    )
+    with dt.open(dt.Catalog({"t": table}, dt.Budget(9)), ledger=":memory:") as survey:
+        assert "TOO NOISY" in str(survey.suggest("t.x", epsilon=25_000 / rows / 2))
+        assert "TOO NOISY" not in str(survey.suggest("t.x", epsilon=25_000 / rows * 1.2))

@@ -25,6 +25,7 @@ import uvicorn
 from dither.server.accounts import Accounts
 from dither.server.desk import Desk, people_file
 from dither.server.http.app import application
+from dither.server.http.heads import Connection
 from dither.server.settings import ENVIRONMENT, Settings
 from dither.server.store import ServiceStore
 from dither.workspace import beside, make_ledger
@@ -100,6 +101,7 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     body: bytes
+    cookies: tuple[str, ...] = ()  # each Set-Cookie header
 
     @property
     def json(self) -> Any:
@@ -139,7 +141,9 @@ class Client:
         with closing(self.connect()) as connection:
             connection.request(method, path, body, sent | dict(headers or {}))
             response = connection.getresponse()
-            return Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+            found = {k.lower(): v for k, v in response.getheaders()}
+            cookies = tuple(response.headers.get_all("Set-Cookie") or ())
+            return Reply(response.status, found, response.read(), cookies)
 
     def get(self, path: str, who: str | None = None, **more: Any) -> Reply:
         return self.send("GET", path, who, **more)
@@ -182,11 +186,11 @@ class Running(Client):
 
 
 @contextmanager
-def serving(service: Service) -> Iterator[Running]:
+def serving(service: Service, http: Any = Connection) -> Iterator[Running]:
     """Runs a server in a thread."""
     app = application(service.settings)
     config = uvicorn.Config(
-        app, log_level="critical", access_log=False, lifespan="on", http="h11", ws="none", h11_max_incomplete_event_size=16384,
+        app, log_level="critical", access_log=False, lifespan="on", http=http, ws="none", h11_max_incomplete_event_size=16384,
         timeout_graceful_shutdown=2, server_header=False,
     )  # fmt: skip
     server = uvicorn.Server(config)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+from contextlib import closing
 from fractions import Fraction
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from dither.catalog import file
 from dither.catalog.text import catalog_hash
 from dither.ledger.receipts import Receipt
-from server.serving import BY_WARD, COUNT, Running, ages
+from server.serving import BY_WARD, COUNT, Running, Service, ages, serving
 
 
 def test_a_quote_is_free_and_has_price_and_margins(shared: Running) -> None:
@@ -181,3 +183,23 @@ def test_metrics_count_and_time_nothing(shared: Running) -> None:
     assert 'dither_questions_total{kind="ask",outcome="answered"}' in text
     assert "seconds" not in "".join(line for line in text.splitlines() if line.startswith("dither_"))
     assert shared.get("/metrics", "ada").status == 403
+
+
+def _delays(running: Running) -> list[bool]:
+    """Returns, for an open connection, whether the system may hold its small writes back."""
+    assert running.server is not None
+    with closing(running.connect()) as wire:
+        wire.request("GET", "/healthz")
+        wire.getresponse().read()
+        kept = [each.transport.get_extra_info("socket") for each in running.server.server_state.connections]
+        return [not each.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for each in kept]
+
+
+def test_responses_are_sent_at_once(service: Service) -> None:
+    with serving(service) as running:
+        assert _delays(running) == [False]
+
+
+def test_that_check_can_fail(service: Service) -> None:
+    with serving(service, http="h11") as running:
+        assert _delays(running) == [True]

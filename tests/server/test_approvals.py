@@ -32,6 +32,17 @@ def test_a_question_waits_is_approved_and_is_answered_once(careful: Running) -> 
     assert careful.get("/v1/verify", "otto").json["ok"]
 
 
+def test_a_quote_says_whether_and_why_it_would_wait(careful: Running) -> None:
+    def quoted(epsilon: str, question: object = COUNT) -> dict[str, object]:
+        found: dict[str, object] = careful.post("/v1/quote", "ada", {"question": question, "epsilon": epsilon}).json
+        return found
+
+    for question in (COUNT, [COUNT, BY_WARD], f"{BY_WARD} UNION ALL SELECT 'all', COUNT(*) FROM people"):
+        assert quoted("0.2", question)["waits"] == "it costs more than ε = 0.1"
+        assert quoted("0.1", question)["waits"] is None
+    assert (quoted("5")["waits"], quoted("5")["refused"] is None) == (None, False)  # the budget refuses it: nothing to wait for
+
+
 def test_a_cheap_question_does_not_wait(careful: Running) -> None:
     assert careful.ask("ada", COUNT, "0.1").status == 200
 

@@ -22,10 +22,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 import dither as dt
+from dither.client import remote as client
 from dither.client.known import Known
 from dither.client.transport import RemoteError, Reply, Transport, error_of, origin_of
 from dither.errors import ApprovalError
-from server.serving import BY_WARD, COUNT, PEOPLE, Running, Service, make, process, serving
+from server.serving import BY_WARD, COUNT, PEOPLE, Running, Service, ages, make, process, serving
 
 MEAN = "SELECT ward, COUNT(*) AS n, AVG(age) AS age FROM people GROUP BY ward"
 UNION = "SELECT ward, COUNT(*) AS n FROM people GROUP BY ward UNION ALL SELECT 'all', COUNT(*) FROM people"
@@ -202,6 +203,8 @@ def test_a_wrong_token_and_a_wrong_address(running: Running, tmp_path: Path, mon
     with pytest.raises(dt.DitherError, match="Nobody is logged in") as refused:
         dt.connect(origin, wrong, known=tmp_path / "k.json")
     assert refused.value.code == "access"
+    assert 'token="dth_…"' in str(refused.value)
+    assert "dither login URL" in str(refused.value)
     assert wrong not in str(refused.value) + repr(Transport(origin, wrong))
     for url in (
         "http://survey.example",
@@ -247,7 +250,8 @@ def lying(remote: dt.Remote, change: Callable[[Any], None]) -> dt.Remote:
 
 def test_a_changed_receipt_is_refused(remote: dt.Remote) -> None:
     def lower(data: Any) -> None:
-        data["receipt"]["body"]["loss"]["epsilon"] = "1/1000"
+        if "receipt" in data:  # the client asks whether the key was rotated, too
+            data["receipt"]["body"]["loss"]["epsilon"] = "1/1000"
 
     with pytest.raises(dt.LedgerError, match="not signed by the curator's key"):
         lying(remote, lower).ask(COUNT, epsilon="0.1")
@@ -264,19 +268,48 @@ def test_a_signed_receipt_of_another_question_is_refused(remote: dt.Remote) -> N
         lying(remote, swap).ask(COUNT, epsilon="0.1")
 
 
-def test_numbers_of_another_shape_are_refused(remote: dt.Remote) -> None:
-    payload: list[str] = []
+def more(data: Any) -> None:
+    """Adds a million to the numbers, everywhere in the answer."""
+    stored = json.loads(data["payload"])
+    stored["released"][0]["cells"][0]["values"][0] += 10**6
+    data["payload"] = json.dumps(stored)
+    if data.get("committed"):
+        data["committed"] = json.dumps(json.loads(data["committed"]) | {"payload": data["payload"]})
 
-    def keep(data: Any) -> None:
-        payload.append(data["payload"])
 
-    lying(remote, keep).ask(BY_WARD, epsilon="0.1")
+def test_changed_numbers_are_refused(remote: dt.Remote) -> None:
+    with pytest.raises(dt.LedgerError, match="another entry"):
+        lying(remote, more).ask(COUNT, epsilon="0.1")
+
+
+def test_numbers_without_their_entry_are_refused(remote: dt.Remote) -> None:
+    with pytest.raises(dt.LedgerError, match="another entry"):
+        lying(remote, lambda data: data.pop("committed")).ask(COUNT, epsilon="0.1")
+
+
+def test_that_this_check_refuses_them(remote: dt.Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    true = remote.ask(COUNT, epsilon="0.1").rows[0][0]
+    monkeypatch.setattr(client, "committed_numbers", lambda data, receipt, question: data["payload"])
+    assert lying(remote, more).ask(COUNT, epsilon="0.1").rows[0][0] == true + 10**6
+
+
+def test_the_answer_of_another_question_is_refused(remote: dt.Remote) -> None:
+    """One of the same price and noise, so that its receipt says what the plan says."""
+    kept: dict[str, Any] = {}
+    lying(remote, kept.update).ask(ages(5), epsilon="0.1")
 
     def swap(data: Any) -> None:
-        data["payload"] = payload[0]
+        data |= {name: kept[name] for name in ("receipt", "payload", "committed")}
 
+    with pytest.raises(dt.LedgerError, match="another question"):
+        lying(remote, swap).ask(ages(6), epsilon="0.1")
+
+
+def test_numbers_of_another_shape_are_refused(remote: dt.Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    payload = '{"format":1,"released":[]}'
+    monkeypatch.setattr(client, "committed_numbers", lambda data, receipt, question: payload)
     with pytest.raises(dt.LedgerError, match="do not fit the plan"):
-        lying(remote, swap).ask(MEAN, epsilon="0.1")
+        remote.ask(MEAN, epsilon="0.1")
 
 
 def test_another_price_is_refused_in_a_quote(remote: dt.Remote) -> None:
@@ -370,7 +403,7 @@ def test_tls_is_verified(tmp_path: Path) -> None:
     service = make(tmp_path, tls=(str(certificate), str(key)))
     with process(service) as running:
         origin = f"https://127.0.0.1:{running.port}"
-        with pytest.raises(RemoteError, match="certificate is not trusted"):
+        with pytest.raises(RemoteError, match=r'certificate is not trusted[\s\S]*ca="ca.pem"'):
             dt.connect(origin, service.tokens["ada"], known=tmp_path / "known.json")
         with dt.connect(origin, service.tokens["ada"], known=tmp_path / "known.json", ca=certificate) as remote:
             assert len(remote.ask(COUNT, epsilon="0.1")) == 1

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,13 +18,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+import dither
 from dither.errors import CatalogError
 from dither.server.accounts import Accounts
 from dither.server.desk import people_file
 from dither.server.settings import Settings, read_settings
 from dither.server.store import ServiceStore
 from journey.hospital import run
-from server.serving import COUNT, Service, make, process
+from server.serving import BY_WARD, COUNT, Client, Service, free_port, make, process, wait_until_ready
+from server.wire.talking import psql
 
 
 def good(service: Service, *words: str, stdin: str | None = None) -> str:
@@ -199,6 +204,67 @@ def test_the_demo_answers_with_the_token_it_prints(tmp_path: Path) -> None:
         reply = running.ask("ada", "SELECT ward, COUNT(*) AS n FROM patients GROUP BY ward", "0.1")
         assert reply.status == 200
         assert len(reply.json["rows"]) == 4
+        (line,) = [line.split(maxsplit=2)[2] for line in lines if "psql" in line]
+        path = f"{Path(psql()).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(line, shell=True, capture_output=True, text=True, check=True, env=os.environ | {"PATH": path})
+        assert "(4 rows)" in done.stdout
+
+
+def serve(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "dither.cli", "serve", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "workers"), [(signal.SIGTERM, "1"), (signal.SIGINT, "1"), (signal.SIGTERM, "2")])
+def test_a_server_that_is_told_to_stop_did_not_fail(service: Service, number: int, workers: str) -> None:
+    port = free_port()
+    started = serve(service.settings.catalog, "--port", str(port), "--workers", workers)
+    try:
+        wait_until_ready(Client(port), started)
+        started.send_signal(number)
+        out, told = started.communicate(timeout=60)
+    finally:
+        started.kill()
+    assert (started.returncode, out) == (0, "")
+    said = [line for line in told.splitlines() if not line.startswith("{")]  # besides the log
+    assert said == [f"Serving {service.settings.catalog} at http://127.0.0.1:{port} with {workers} worker(s)."]
+
+
+@pytest.mark.slow
+def test_the_demo_speaks_when_it_can_be_asked_and_its_lines_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    port = free_port()
+    for _ in range(2):  # the second hospital has another key at the same address
+        demo = serve("--demo", "--port", str(port), "--wire", str(free_port()))
+        try:
+            assert demo.stdout is not None
+            lines = [demo.stdout.readline() for _ in range(7)]
+            assert Client(port).get("/readyz").status == 200
+            (line,) = [line.split(maxsplit=1)[1] for line in lines if "dt.connect" in line]
+            assert eval(line, {"dt": dither}).ask(BY_WARD.replace("people", "patients"), epsilon="0.1").rows
+            second = serve("--demo", "--port", str(port), "--wire", str(free_port()))
+            out, told = second.communicate(timeout=60)
+            assert (second.returncode, out) == (2, "")
+            assert f"Port {port} of 127.0.0.1 cannot be listened on: another program listens there." in told
+            assert f"--port {port + 1}" in told
+            demo.terminate()
+            assert demo.wait(30) == 0
+        finally:
+            demo.kill()
+            demo.communicate()
+
+
+def test_the_demo_says_if_the_port_of_sql_tools_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dither.server import demo
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(demo, "WIRE", port)
+        settings, lines = demo.prepare(tmp_path)
+    if settings.wire is not None:
+        assert settings.wire != port
+        assert lines[-1].strip() == f"Port {port} is taken, so SQL tools ask at {settings.wire}."
 
 
 def test_accounts_are_beside_the_key(service: Service) -> None:

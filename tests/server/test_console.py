@@ -159,6 +159,24 @@ def test_the_editor_completes_columns_by_keyboard(visit: Callable[..., Visitor])
 
 @needs_browser
 @pytest.mark.slow
+def test_parameters_have_fields_of_their_own(visit: Callable[..., Visitor]) -> None:
+    ada = visit("ada")
+    page = ada.page
+    ada.write("SELECT COUNT(*) AS n FROM people WHERE age > :low AND ward = :ward AND ward <> ':no'")
+    page.wait_for_selector("#values input")
+    assert page.locator("#values label").all_inner_texts() == [":low", ":ward"]
+    for place, value in enumerate(("30", "north")):
+        page.fill(f"#values input >> nth={place}", value)
+    page.wait_for_selector("#go:not([disabled])")
+    assert "ε = 0.1" in page.inner_text("#quote")
+    assert ada.axe() == []
+    ada.write(COUNT)
+    page.wait_for_selector("#values", state="hidden")
+    assert ada.faults == []
+
+
+@needs_browser
+@pytest.mark.slow
 def test_a_curator_approves_and_the_analyst_gets_the_answer(visit: Callable[..., Visitor]) -> None:
     ada, cora = visit("ada"), visit(None)
     ada.write(COUNT)
@@ -371,3 +389,26 @@ def test_the_editor_was_built_from_the_locked_packages() -> None:
     named = dict(re.findall(r"^(@?[\w./-]+) (\d+\.\d+\.\d+)$", licences, re.MULTILINE))
     assert {"@codemirror/view", "@codemirror/lang-sql", "@fontsource-variable/inter"} <= set(named)
     assert all(locked[name] == version for name, version in named.items())
+
+
+# --- terms ------------------------------------------------------------------------------------------------------
+
+
+def page_of(running: Running, who: str, path: str) -> str:
+    cookie = running.post("/v1/login", None, {"token": running.tokens[who]}).headers["set-cookie"].partition(";")[0]
+    return running.get(path, headers={"Cookie": cookie}).body.decode()
+
+
+def test_asking_again_brings_the_terms_and_pages_show_them(running: Running) -> None:
+    asked = running.ask("ben", BY_WARD, "0.05", max_rows=2, sample="1/2", confidence="0.99")
+    assert asked.json["terms"] == {"epsilon": "0.05", "confidence": "0.99", "max_rows": 2, "sample": "1/2"}
+    listed = page_of(running, "ben", "/history")
+    assert "a secret sample of 1/2; most rows per person: 2" in listed
+    link = re.findall(r'href="(/\?again=[^"]+)"', listed)[0].replace("&amp;", "&")
+    page = page_of(running, "ben", link)
+    for name, value in (("epsilon", "0.05"), ("max_rows", "2"), ("sample", "1/2")):
+        assert re.search(f'name="{name}" value="{value}"', page), name
+    assert '<option value="0.99" selected>' in page
+    assert "a secret sample of 1/2" in page_of(running, "ben", f"/receipts/{asked.json['entry']}")
+    other = page_of(running, "ada", link)  # somebody else's question
+    assert ('value="0.05"' in other, "GROUP BY ward" in other.partition("data-question")[2][:60]) == (False, False)

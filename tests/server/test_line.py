@@ -139,3 +139,88 @@ def test_an_error_reaches_the_caller_and_frees_the_thread() -> None:
         line.close()
 
     run(scene())
+
+
+def test_who_leaves_at_once_takes_no_thread_along() -> None:
+    async def scene() -> None:
+        line, gate = Line(1, most=10, each=10), Gate()
+        first = asyncio.create_task(line.run("ada", gate.call("first")))
+        await asyncio.sleep(0)
+
+        async def there() -> bool:
+            return True
+
+        for still in (None, there):
+            gone = line.enter("ben", gate.call("gone"), still)
+            gone.cancel()
+        kept = line.enter("eve", gate.call("kept"), there)
+        await asyncio.sleep(0)
+        assert line.waiting == 1
+        gate.open.set()
+        assert [await first, await kept] == ["first", "kept"]
+        assert gate.served == ["first", "kept"]
+        assert await line.drained(10)
+        line.close()
+
+    run(scene())
+
+
+def test_a_call_that_was_cancelled_keeps_its_thread_until_it_ends() -> None:
+    async def scene() -> None:
+        line, gate = Line(1, most=10, each=10), Gate()
+        line.enter("ada", gate.call("ada")).cancel()
+        await asyncio.sleep(0.01)
+        other = line.enter("ben", gate.call("ben"))
+        await asyncio.sleep(0.01)
+        assert (line.running, line.waiting) == (1, 1)
+        gate.open.set()
+        assert await other == "ben"
+        assert gate.served == ["ada", "ben"]
+        line.close()
+
+    run(scene())
+
+
+def test_closing_while_somebody_is_asked_whether_they_still_wait() -> None:
+    async def scene() -> None:
+        line, gate = Line(1, most=10, each=10), Gate()
+        asked, reply = asyncio.Event(), asyncio.Event()
+
+        async def slowly() -> bool:
+            asked.set()
+            await reply.wait()
+            return True
+
+        first = line.enter("ada", gate.call("first"))
+        waits = line.enter("ben", gate.call("ben"), slowly)
+        gate.open.set()
+        await first
+        await asked.wait()
+        line.close()
+        reply.set()
+        with pytest.raises(BusyError, match="stopping"):
+            await waits
+        assert await line.drained(10)
+        assert gate.served == ["first"]
+
+    run(scene())
+
+
+def test_who_leaves_as_their_turn_comes_is_not_asked_for() -> None:
+    async def scene() -> None:
+        line, gate = Line(1, most=10, each=10), Gate()
+        line.enter("ada", gate.call("first"))
+        gone, kept = line.enter("ben", gate.call("gone")), line.enter("eve", gate.call("kept"))
+        ended = line._ended
+
+        def at_once(*given: Any) -> None:
+            gone.cancel()  # in the same round of the loop in which the thread becomes free
+            ended(*given)
+
+        line._ended = at_once  # type: ignore[method-assign]
+        gate.open.set()
+        assert await kept == "kept"
+        assert gate.served == ["first", "kept"]
+        line.close()
+
+    run(scene())

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from dither.errors import DitherError
 from server.serving import BY_WARD, COUNT, Running, Service, ages, make, serving
 
 
@@ -234,3 +235,92 @@ def test_a_project_pays_from_its_quota(running: Running, service: Service) -> No
 @pytest.mark.parametrize("wait", ["wait=x", "wait=99999", "nonsense", "wait=-1"])
 def test_odd_preferences_are_ignored(shared: Running, wait: str) -> None:
     assert shared.post("/v1/ask", "ada", {"question": COUNT, "epsilon": "0.1"}, {"Prefer": wait}).status == 200
+
+
+def test_a_fault_of_the_server_does_not_leave_a_request_answering_for_ever(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(*_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr(running.desk.survey, "ask", fault)
+    assert running.ask("ada", COUNT, "0.1", key="k").status == 500
+    again = running.ask("ada", COUNT, "0.1", key="k")
+    assert (again.status, again.json["charged"]) == (500, "nothing, unless your history shows a new entry")
+    assert b"secret" not in again.body
+
+
+def test_a_suggestion_at_no_price_is_refused_and_moves_no_quota(running: Running, service: Service) -> None:
+    with service.accounts() as accounts:
+        accounts.set_project("p", Fraction(1, 10), ["ada"])
+    token, held = service.token("ada", project="p"), []
+    hold = running.desk.accounts.hold
+    running.desk.accounts.hold = lambda who, epsilon: (held.append(epsilon), hold(who, epsilon))[1]  # type: ignore[method-assign]
+    for epsilon in ("much", "-1000", "0", "1e-999999999"):
+        body = {"column": "people.income", "epsilon": epsilon}
+        wrong = running.post("/v1/suggest", None, body, {"Idempotency-Key": "k"}, token=token)
+        assert (wrong.status, wrong.json["charged"]) == (422, "nothing")
+    assert held == []  # below zero, it would make room for others while it is looked at
+    right = running.post("/v1/suggest", None, {"column": "people.income", "epsilon": "0.1"}, token=token)
+    assert (right.status, held) == (200, [Fraction(1, 10)])
+
+
+def test_a_paid_answer_is_given_even_if_it_cannot_be_kept(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise DitherError("The file of accounts cannot be used.", fix="see that the disk has space.")
+
+    monkeypatch.setattr(running.desk.requests, "finish", full)
+    assert running.ask("ada", COUNT, "0.1", fresh=True, key="k").json["rows"]
+    monkeypatch.undo()
+    assert running.ask("ada", COUNT, "0.1", fresh=True, key="k").status == 202  # the key stays taken
+    assert running.spent() == "1/10"
+
+
+@pytest.mark.parametrize(("question", "status"), [(COUNT, 200), ("SELECT SUM(income) FROM people", 422)])
+def test_a_job_that_ends_as_it_is_noted_is_not_answering_for_ever(
+    running: Running, monkeypatch: pytest.MonkeyPatch, question: str, status: int
+) -> None:
+    assert running.ask("ada", COUNT, "0.1").status == 200  # kept: the next one finds it
+    requests, noting, ended = running.desk.requests, threading.Event(), threading.Event()
+    start, fail, find = requests.start, requests.fail, requests._store.read
+
+    def late(job: str, person: str) -> None:
+        noting.set()
+        ended.wait(20)
+        start(job, person)
+
+    def failed(job: str, problem: Any) -> None:
+        noting.wait(20)
+        fail(job, problem)
+        ended.set()
+
+    def read(statement: str, *values: Any) -> Any:
+        if "FROM jobs" not in statement:
+            return find(statement, *values)
+        noting.wait(20)
+        found = find(statement, *values)
+        ended.set()
+        return found
+
+    monkeypatch.setattr(requests, "start", late)
+    monkeypatch.setattr(requests, "fail", failed)
+    monkeypatch.setattr(requests._store, "read", read)
+    first = running.post("/v1/ask", "ada", {"question": question, "epsilon": "0.1"}, {"Prefer": "respond-async"})
+    monkeypatch.undo()
+    assert first.status == 202
+    for _ in range(200):
+        found = running.get(f"/v1/answers/{first.json['id']}", "ada")
+        if found.status != 202:
+            break
+        time.sleep(0.05)
+    assert found.status == status
+
+
+def test_a_question_that_a_server_lost_is_a_fault_of_the_server(running: Running) -> None:
+    gone = "999999999.0"  # a worker that is no process
+    running.desk.requests._store.write(
+        "INSERT INTO jobs VALUES (?, ?, ?, ?, NULL, NULL, ?)", "q1", "ada", gone, "answering", 0.0
+    )
+    lost = running.get("/v1/answers/q1", "ada")
+    assert (lost.status, lost.json["code"]) == (500, "server")
+    assert lost.json["what"] == "The server ended while it was answering this question."

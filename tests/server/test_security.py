@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -418,3 +419,21 @@ def test_two_analysts_cannot_get_two_answers_at_once(running: Running) -> None:
 def test_the_owner_alone_reads_the_accounts(service: Service) -> None:
     for path in service.folder.glob("*.people*"):
         assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_head_that_does_not_arrive_is_not_waited_for(service: Service) -> None:
+    """Twin: a server without that limit keeps the same connection."""
+    slow = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "
+    with process(service, read_time=1.0) as limited:
+        for sent in (slow, b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" + slow):
+            with socket.create_connection(("127.0.0.1", limited.port), timeout=60) as wire:
+                wire.sendall(sent)
+                found = b""
+                while part := wire.recv(65536):  # until the server closes it
+                    found += part
+            assert found.count(b"200 OK") == sent.count(b"\r\n\r\n")
+        assert limited.get("/healthz").status == 200
+    with serving(service) as unlimited, socket.create_connection(("127.0.0.1", unlimited.port), timeout=3) as wire:
+        wire.sendall(slow)
+        with pytest.raises(TimeoutError):
+            wire.recv(1)

@@ -56,7 +56,7 @@ def _ends(path: tuple[str, ...], edges: Edges) -> Iterator[_Fault]:
 
 def _settings(path: tuple[str, ...], table: Table) -> Iterator[_Fault]:
     """Refuses settings that bound people or rows."""
-    given = {"max_rows": table.max_rows, "max_groups": table.max_groups, "key": table.key}
+    given = {"max_rows": table.max_rows, "max_groups": table.max_groups, "key": table.key, "most_rows": table.most_rows}
     named = [part for part, value in given.items() if value is not None]
     named += ["rows"] if table.rows.public is not None or table.rows.at_least is not None else []
     named += ["caps"] if table.caps.max_rows is not None or table.caps.max_groups is not None else []

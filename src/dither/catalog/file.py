@@ -144,7 +144,7 @@ SPARK = "spark:"  # how the name of a table of Spark begins
 _BUDGET = ("epsilon", "delta", "per_analyst", "per_query", "least_epsilon")
 _EXAMPLE = 'dt.Catalog(tables={"people": dt.Table(...)}, budget=dt.Budget(epsilon=1))'
 _DATA = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".duckdb", ".db", ".ddb", ".json", ".xlsx", ".arrow")
-_TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "read", "columns", "caps")
+_TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "read", "columns", "caps", "most_rows")
 _EDGES = ("edge", "nodes", "at_most")
 
 
@@ -294,7 +294,7 @@ class _Reader:
         edges = self._edges(name, section)
         unit = self._unit(name, section.get("unit")) if edges is None else None
         protected = unit if isinstance(unit, Unit) else None
-        counts = {part: self._count((*path, part), section) for part in ("max_rows", "max_groups")}
+        counts = {part: self._count((*path, part), section) for part in ("max_rows", "max_groups", "most_rows")}
         if unit is None and "unit" in section and edges is None:
             return None
         read, faults = read_source((*path, "read"), section.get("read", {}))
@@ -312,6 +312,7 @@ class _Reader:
             edges=edges,
             max_rows=counts["max_rows"],
             max_groups=counts["max_groups"],
+            most_rows=counts["most_rows"],
         )
 
     def _edges(self, table: str, section: Mapping[str, Any]) -> Edges | None:

@@ -86,6 +86,9 @@ class People:
     groups: tuple[tuple[str, int], ...] = ()  # for each column with values: people in more than max_groups of its groups
 
 
+_MOST_ROWS = ("value", "people", "rows")
+
+
 @dataclass(frozen=True)
 class TableReport:
     """How the rows of a table fit its declaration."""
@@ -97,6 +100,9 @@ class TableReport:
     without_unit: int = 0  # rows that belong to nobody, and are left out
     repeated: tuple[tuple[str, int], ...] = ()  # key columns: values in more than one row
     people: People | None = None
+    most_rows: tuple[int, int, int] | None = None  # its value, people with more rows, and their rows that are left out
+    unmatched: int = 0  # rows of people who have no row in the table that their unit points to
+    parent: str | None = None  # that table
 
     def warnings(self) -> Iterator[str]:
         """Yields what does not fit, and what to write."""
@@ -105,6 +111,13 @@ class TableReport:
         if self.without_unit:
             share = percent(self.without_unit, self.rows)
             yield f"{share} of the rows of {self.table} belong to nobody and are left out: their {self.unit} leads to no person"
+        if self.most_rows is not None and self.most_rows[1]:
+            most, people, beyond = self.most_rows
+            share = f"{beyond:,} of their rows are left out of every answer"
+            yield f"most_rows = {most}: {people:,} people of {self.table} have more, and {share}"
+        if self.unmatched:
+            share, it = percent(self.unmatched, self.rows), self.parent
+            yield f"{share} of the rows of {self.table} are of people who are not in {it}; they count, unless {it} is joined"
         for name, count in self.repeated:
             yield f"{count:,} values of {self.table}.{name} stand in more than one row, and it must be unique"
 
@@ -143,7 +156,9 @@ class TableReport:
             "table": self.table,
             "rows": self.rows,
             "without_unit": self.without_unit,
+            "unmatched": self.unmatched,
             "repeated": dict(self.repeated),
+            "most_rows": None if self.most_rows is None else dict(zip(_MOST_ROWS, self.most_rows, strict=True)),
             "people": people,
             "columns": [_column_data(column) for column in self.columns],
             "warnings": list(self.unquoted().warnings()),

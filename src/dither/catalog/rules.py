@@ -321,6 +321,7 @@ def _table(name: str, table: Table, unit: str) -> _Faults:
         if text is not None and (not isinstance(text, str) or not text):
             yield Fault((*path, part), f"{name}.{part} must be a column's name.", f'write {part} = "person_id".')
     yield from _allowances(name, table)
+    yield from _most_rows(name, table)
     yield from _caps(name, table)
     yield from _same_but_for_case((*path, "columns"), list(table.columns), f"columns of {name}")
     for column, facts in table.columns.items():
@@ -341,6 +342,20 @@ def _allowances(name: str, table: Table) -> _Faults:
             yield Fault((*path, part), f"{name} is public, so nobody is bounded in it.", f"leave {part} out.")
         elif table.by_row and value != 1:
             yield Fault((*path, part), f"{name} protects rows: each is one row in one group.", f"leave {part} out.")
+
+
+def _most_rows(name: str, table: Table) -> _Faults:
+    """Checks how many rows of one person are kept: for tables with a unit column, and not below what questions count."""
+    path, most = ("tables", name, "most_rows"), table.most_rows
+    if most is None or table.edges is not None:
+        return  # edges.py refuses it for edges
+    if not _is_whole(most) or most < 1:
+        yield Fault(path, f"{name}.most_rows must be a whole number above 0.", "write most_rows = 1000.")
+    elif table.unit is None:
+        yield Fault(path, f"{name} has no unit column, so no person has rows to leave out in it.", "leave most_rows out.")
+    elif _is_whole(table.max_rows) and (table.max_rows or 0) > most:
+        what = f"{name}.most_rows is {most}, below its max_rows of {table.max_rows}."
+        yield Fault(path, what, f"write most_rows = {table.max_rows} or more.")
 
 
 def _caps(name: str, table: Table) -> _Faults:

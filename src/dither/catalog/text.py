@@ -96,6 +96,7 @@ def _table(name: str, table: Table) -> list[str]:
         lines.append(f"unit = {{ column = {column}, references = {quoted('.'.join(parent))} }}" if parent else f"unit = {bare}")
         lines += [f"max_rows = {table.max_rows}"] if table.max_rows is not None else []
         lines += [f"max_groups = {table.max_groups}"] if table.max_groups is not None else []
+        lines += [f"most_rows = {table.most_rows}"] if table.most_rows is not None else []
     lines += ["public = true"] if table.public else []
     declared = {"public": table.rows.public, "at_least": table.rows.at_least}
     facts = ", ".join(f"{part} = {value}" for part, value in declared.items() if value is not None)
@@ -176,7 +177,7 @@ def _canonical(value: Any) -> Any:
     """Returns a value that JSON encodes in one way only. Types are named, so that 1, "1" and true differ."""
     if isinstance(value, (Catalog, Table)):
         parts = {name: getattr(value, name) for name in value.__dataclass_fields__ if name != "source"}
-        later = {"read": DEFAULT, "caps": TableCaps(), "edges": None}  # fields added later, as below
+        later = {"read": DEFAULT, "caps": TableCaps(), "edges": None, "most_rows": None}  # fields added later, as below
         return {name: _canonical(part) for name, part in parts.items() if name not in later or part != later[name]}
     if isinstance(value, Budget):  # fields added later enter only if declared, so that older digests stay the same
         parts = {name: getattr(value, name) for name in value.__dataclass_fields__}

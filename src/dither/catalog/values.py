@@ -103,6 +103,7 @@ class Table:
     `by_row`: every row is its own unit (unit = "row"). `key`: a column with unique values, checked on opening.
     `max_rows`, `max_groups`: the default bounds of a question, which the engine enforces. A question may set others, up to
     `caps`; without a default they are chosen for each question ("auto"). `max_groups` is 1 by default if `max_rows` is 1.
+    `most_rows`: the most rows of one person that are there at all: more are left out, by a keyed hash, when it is opened.
     `edge`: the columns of both ends, for a table of edges; its unit is "edge" or "node". `nodes`: what the nodes are, as in
     "people.id", dt.between(0, 999) or dt.values("ann", "bob"). `at_most`: how large the graph is, as in {"nodes": 2000}.
 
@@ -122,6 +123,7 @@ class Table:
     caps: TableCaps
     read: Read
     edges: Edges | None
+    most_rows: int | None
 
     def __init__(
         self,
@@ -141,13 +143,14 @@ class Table:
         at_most: AtMost | Mapping[str, int] | None = None,
         *,
         edges: Edges | None = None,
+        most_rows: int | None = None,
     ) -> None:
         edges = _edges(edge, unit, nodes, at_most) if edges is None else edges
         if edges is not None:
             unit = None
         if isinstance(unit, str) and unit == "row":
             unit, by_row = None, True
-        _check_types(by_row=by_row, public=public, max_rows=max_rows, max_groups=max_groups)
+        _check_types(by_row=by_row, public=public, max_rows=max_rows, max_groups=max_groups, most_rows=most_rows)
         if max_rows is None and by_row:
             max_rows = 1
         if max_groups is None and max_rows == 1:
@@ -156,6 +159,7 @@ class Table:
         facts = {} if columns is None else columns
         _check_mapping(ColumnFacts, facts, "columns")
         _fill(self, rows=_rows(rows), key=key, columns=dict(facts), caps=_caps(caps), read=_read(read), edges=edges)
+        _fill(self, most_rows=most_rows)
 
 
 @dataclass(frozen=True, init=False)
@@ -253,7 +257,7 @@ def _check_types(**given: Any) -> None:
             problems.append(
                 (None, f"{name} is a {type(value).__name__}.", Fix("write {it} or leave it out.", it=Argument(name, True)))
             )
-        if name.startswith("max_") and value is not None and not isinstance(value, int):
+        if name.startswith(("max_", "most_")) and value is not None and not isinstance(value, int):
             problems.append(
                 (
                     None,

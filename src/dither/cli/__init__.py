@@ -10,10 +10,12 @@
                 witness, reopen          heads kept elsewhere; new questions after a failure
     history     history                  who asked what
     approvals   approvals, close         questions that wait for a curator; no new questions
+                rotate                   another key for the ledger
     audit       audit                    checks a privacy claim
     explain     explain, demo            what an epsilon means; a tour on made-up data
     local       local simulate           a survey without a trusted curator
     serve       serve, people            answers over HTTP; who may ask there
+    login       login, logout            a token for a server
     output      output files and formats
     screen      text, tables and bars on stdout and stderr
 
@@ -23,7 +25,7 @@ when it runs, because `dither --help` must not wait for a database.
 
 from __future__ import annotations
 
-from dither.cli import approvals, ask, audit, catalog, explain, graph, history, ledger, local, serve, stream
+from dither.cli import approvals, ask, audit, catalog, explain, graph, history, ledger, local, login, serve, stream
 from dither.cli.app import app, handle_signals
 from dither.cli.screen import replace_closed_streams, set_utf8
 
@@ -38,6 +40,7 @@ __all__ = [
     "history",
     "ledger",
     "local",
+    "login",
     "main",
     "serve",
     "stream",

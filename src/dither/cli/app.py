@@ -82,6 +82,11 @@ def signal_exit_code() -> int:
     return 128 + (_received[0] if _received else signal.SIGINT)
 
 
+def forget_signal() -> None:
+    """Forgets the signal that ended a server: it did what it was told, so nothing is reported and the exit code is 0."""
+    _received.clear()
+
+
 def report_stop(charged: str) -> int:
     """Prints to stderr what stopped the command and what was charged. Returns the exit code."""
     _reported.append(charged)
@@ -104,7 +109,8 @@ if TYPE_CHECKING:
 # The order in `dither --help`: the order of use.
 _ORDER = (
     *("init", "check", "suggest", "quote", "ask", "stream", "graph", "budget", "history", "verify"),
-    *("backup", "restore", "witness", "close", "reopen", "approvals", "serve", "people", "explain", "audit", "local", "demo"),
+    *("backup", "restore", "witness", "close", "reopen", "rotate", "approvals"),
+    *("serve", "people", "login", "logout", "explain", "audit", "local", "demo"),
 )
 
 
@@ -282,7 +288,7 @@ def ledger_files(where: str, key: Path | None, witness: Path | None = None) -> d
     files = {} if opening.is_address(where) else {"the ledger": Path(where)}
     if key or files:
         key = opening.key_path(where, key)
-        files |= {"the key": key, "the marks of the data": marks_beside(key)}
+        files |= {"the key": key, "the next key": opening.next_key(key), "the marks of the data": marks_beside(key)}
     files |= {f"the failures noted for {name}": notes_beside(file) for name, file in list(files.items())}
     return files | ({} if witness is None else {"the witness": witness})
 

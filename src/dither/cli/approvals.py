@@ -1,4 +1,4 @@
-"""`approvals` and `close`: questions that wait for a curator, and no new questions at all."""
+"""`approvals`, `close` and `rotate`: questions that wait for a curator, no new questions at all, and another key."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dither.cli.app import CATALOG, Catalog, Key, Ledger, app, existing_ledger, key_file, ledger_place
+from dither.cli.app import CATALOG, Catalog, Key, Ledger, Witness, app, existing_ledger, key_file, ledger_place
 from dither.cli.output import Listing, ListingFormat
-from dither.cli.screen import escape, escape_json, note, show_table
+from dither.cli.screen import escape, escape_json, note, print_head, show_table
 from dither.errors import ArgumentError, Fix, Shell
 
 if TYPE_CHECKING:
@@ -76,6 +76,32 @@ def _close(
     with closing(_open(catalog, ledger, key)) as opened:
         head = opened.close_questions(by, words)
     note(f"Closed to new questions by entry {head.number}: dither reopen opens it again. {escape(by)} is on record.")
+
+
+@app.command("rotate")
+def _rotate(
+    by: Annotated[str, typer.Option("--by", help="Name of the curator who rotates it.")],
+    words: Words = "",
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+    key: Key = None,
+    witness: Witness = None,
+) -> None:
+    """Replace the ledger's key by a new one. Both sign the entry that says so.
+
+    What was signed before stays valid. Servers must be restarted: with the old key they refuse every question, uncharged.
+    If the command is interrupted, run it again: it finishes what was begun.
+    """
+    from dither.ledger import rotation
+
+    where = existing_ledger(catalog, ledger)
+    made = rotation.rotate(where, key_file(where, key), by, words, witness)
+    if made.resumed:
+        note("An interrupted rotation is finished; no other one was begun.")
+    note(f"The new key is in force, and analysts' programs follow it. Its public key is {made.public_key}.")
+    note(f"The old one is {escape(made.retired.name)}: it signs nothing any more. Only backups from before need it.")
+    note("Back up the new key and the ledger now, and restart the servers.")
+    print_head(str(made.head))
 
 
 def _open(catalog: Path, ledger: str | None, key: Path | None) -> Opened:

@@ -31,11 +31,17 @@ _ALARMS = ("1/1000", "1/100", "1/20", "1/10", "1/2")
 @app.command("demo")
 def _demo(
     folder: Annotated[Path | None, typer.Option(help="Keep the hospital's data in this new folder.")] = None,
+    survey: Annotated[
+        Path | None, typer.Option(help="Only write the tutorial's made-up health survey into this folder, as CSV files.")
+    ] = None,
 ) -> None:
     """Show every step on a made-up hospital.
 
     Checks its catalog, quotes and answers questions until the budget refuses one, and verifies the ledger.
     """
+    if survey is not None:
+        _write_survey(survey, folder)
+        return
     from dither import demo
 
     if folder is not None:
@@ -46,6 +52,16 @@ def _demo(
         except OSError:
             raise ArgumentError(f"{folder} cannot be made.", fix="name a folder where you may write.") from None
     demo.run(out(), _command, folder)
+
+
+def _write_survey(place: Path, folder: Path | None) -> None:
+    """Writes the files of the tutorial, and nothing else."""
+    from dither import datasets
+
+    if folder is not None:
+        raise ArgumentError("The survey and the hospital are two demos.", fix="give one of the two options.")
+    datasets.health_survey(place)
+    note(f"Made up, nobody in it exists: {', '.join(datasets.SURVEY_FILES)}.")
 
 
 def _command(words: Sequence[str]) -> int:

@@ -186,7 +186,7 @@ def _verify(
         seen = _witnessed(witness, store)
         name, report = store.name, verify(store, heads | seen, held, public_key)
         smooth = not report.problems and _has_rho(store)
-        signed = {} if report.problems else {"public_key": json.loads(store.get("ledger") or "{}").get("public_key")}
+        signed = {} if report.problems else {"public_key": _key_in_force(store)}
     if form is Verdict.JSON:
         typer.echo(escape_json(json.dumps({"ledger": name} | report.as_data() | signed, indent=2, ensure_ascii=False)))
     elif report.problems:
@@ -203,6 +203,13 @@ def _verify(
             "and by nothing else.",
             "dim",
         )
+
+
+def _key_in_force(store: Store) -> str:
+    from dither.ledger.receipts import Keys
+    from dither.ledger.state import Identity
+
+    return Keys.parse(store.get("keys"), *Identity.parse(store.get("ledger"), store.name)).in_force
 
 
 def _witnessed(file: Path | None, store: Store) -> dict[str, str]:
@@ -245,6 +252,7 @@ def _verdict(name: str, report: Report, smooth: bool, receipts: Sequence[Path], 
         f"  open       {report.open:,} charged without an answer so far",
         f"  spent      {spent or 'nothing'}",
         *([f"  closed     by entry {report.closed}: no new questions until dither reopen"] if report.closed else []),
+        *([f"  rotated    the key, {_times(count['rotated'])}; each time both keys signed"] if "rotated" in count else []),
         *([f"  restored   from a backup, {_times(report.restored)}"] if report.restored else []),
         *(f"  receipt    {escape(str(file))}: the ledger has its entries" for file in dict.fromkeys(receipts)),
         *([f"  witness    {escape(str(witness))}: the ledger has its newest head"] if witness else []),

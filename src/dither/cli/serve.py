@@ -10,14 +10,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dither.cli.app import CATALOG, Catalog, Key, Ledger, Witness, app, existing_catalog, existing_ledger, key_file
+from dither.cli.app import (
+    CATALOG,
+    Catalog,
+    Key,
+    Ledger,
+    Witness,
+    app,
+    existing_catalog,
+    existing_ledger,
+    forget_signal,
+    key_file,
+)
 from dither.cli.screen import escape, note, show_table
 from dither.errors import ArgumentError, DitherError, Fix, Shell, extra
+from dither.exact.numbers import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dither.server.accounts import Accounts
+    from dither.server.clock import Delay
+    from dither.server.effect import Effect
     from dither.server.settings import Settings
 
 people = typer.Typer(no_args_is_help=True, help="Add and remove people who may use the server, and their tokens.")
@@ -49,12 +63,18 @@ def _serve(
         list[str] | None, typer.Option(help="Address of a proxy that ends TLS, whose headers are believed. Repeatable.")
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, max=64, help="Processes. Default: 1.")] = None,
+    wire: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port for SQL tools: the PostgreSQL protocol. Default: not spoken.")
+    ] = None,
+    twin: Annotated[
+        str | None, typer.Option(help="Empty PostgreSQL for what SQL tools ask about the catalog. Default: one is started.")
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Open everything, say whether it is right, and end.")] = False,
     ledger: Ledger = None,
     key: Key = None,
     witness: Witness = None,
 ) -> None:
-    """Answer analysts over HTTP, so that they never hold the data.
+    """Answer analysts over HTTP, and with --wire SQL tools, so that they never hold the data.
 
     Settings are in the section `service` of the catalog file; see docs/serve.md.
     """
@@ -62,11 +82,11 @@ def _serve(
     from dither.server import running
     from dither.server.settings import read_settings
 
-    options: dict[str, Any] = {"host": host, "port": port, "workers": workers}
+    options: dict[str, Any] = {"host": host, "port": port, "workers": workers, "wire": wire, "twin": twin}
     options["tls"] = None if tls is None else tuple(map(str, tls))
     options["behind_proxy"] = tuple(behind_proxy) if behind_proxy else None
     if demo:
-        _demo(host, port)
+        _demo(host, port, wire)
         return
     where = existing_ledger(existing_catalog(catalog), ledger)
     file = key_file(where, key)
@@ -76,12 +96,22 @@ def _serve(
         _check(settings)
         return
     _check(settings, quiet=True)
+    running.check_ports(settings)
+    running.run(settings, lambda: _say_where(str(catalog), settings))
+    forget_signal()
+
+
+def _say_where(catalog: str, settings: Settings) -> None:
+    """Prints where the server can be asked."""
     scheme = "https" if settings.tls else "http"
-    note(f"Serving {escape(str(catalog))} at {scheme}://{settings.host}:{settings.port} with {settings.workers} worker(s).")
-    running.run(settings)
+    note(f"Serving {escape(catalog)} at {scheme}://{settings.host}:{settings.port} with {settings.workers} worker(s).")
+    if settings.wire is not None:
+        named = f"host={settings.host} port={settings.wire} user=NAME dbname=survey"
+        options = "-c dither.epsilon=0.1 -c dither.margins=on"
+        note(f"""SQL tools: psql "{named} options='{options}'", with a token as the password.""")
 
 
-def _demo(host: str | None, port: int | None) -> None:
+def _demo(host: str | None, port: int | None, wire: int | None) -> None:
     from dataclasses import replace
 
     from dither.server import demo, running
@@ -90,21 +120,28 @@ def _demo(host: str | None, port: int | None) -> None:
     if host is not None and host not in LOOPBACK:
         raise ArgumentError("The demo is for this machine only.", fix=Fix("leave {host} out.", host=Shell("--host")))
     with tempfile.TemporaryDirectory(prefix="dither-demo-") as folder:
-        settings, lines = demo.prepare(Path(folder), port)
-        for line in lines:
-            typer.echo(line)
-        sys.stdout.flush()
-        running.run(replace(settings, host=host or settings.host))
+        settings, lines = demo.prepare(Path(folder), port, wire)
+        settings = replace(settings, host=host or settings.host)
+        running.check_ports(settings)
+        running.run(settings, lambda: _say(lines))
+    forget_signal()
+
+
+def _say(lines: list[str]) -> None:
+    for line in lines:
+        typer.echo(line)
+    sys.stdout.flush()
 
 
 def _check(settings: Settings, quiet: bool = False) -> None:
     """Opens what the server opens, and closes it again. Refuses with the reason if something is not right."""
     from dither.server.desk import open_desk
+    from dither.server.effect import effects
 
     desk = open_desk(settings)
     try:
         found = desk.accounts.people()
-        standing = str(desk.survey.budget)
+        standing, catalog = str(desk.survey.budget), desk.survey.catalog
     finally:
         desk.close()
     if not any(each["active"] for each in found):
@@ -114,6 +151,25 @@ def _check(settings: Settings, quiet: bool = False) -> None:
         typer.echo(f"ledger    opens with its key; {standing}")
         typer.echo(f"people    {sum(each['active'] for each in found)}")
         typer.echo(f"address   {settings.host}:{settings.port}, {'TLS' if settings.secure else 'no TLS, this machine only'}")
+        if settings.wire is not None:
+            typer.echo(f"wire      {settings.host}:{settings.wire}, {'TLS' if settings.tls else 'no TLS, this machine only'}")
+        _check_clock(settings.delay, [] if settings.delay is None else effects(catalog))
+    elif settings.exposed and settings.delay is None:
+        note("The clock is off, so the time of an answer tells how many rows took part.", style="yellow")
+
+
+def _check_clock(delay: Delay | None, found: list[Effect]) -> None:
+    """Prints what the clock hides and costs, and what one person adds to a time, measured on made-up rows."""
+    if delay is None:
+        typer.echo("clock     off: the time of an answer tells how many rows took part")
+    else:
+        told = f"ε = {show(delay.epsilon)} and δ = {show(delay.delta)} for each paid question"
+        typer.echo(f"clock     {told}, if one person adds at most {delay.effect / 10:g} ms")
+        typer.echo(
+            f"          costs {delay.seconds:.2f} s on average, {delay.longest:.2f} s at most; one paid question at a time"
+        )
+    for each in found:
+        typer.echo(f"          {escape(each.words(delay))}")
 
 
 # --- people -----------------------------------------------------------------------------------------------------

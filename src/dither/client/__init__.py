@@ -8,6 +8,7 @@ remote      connect, Remote: the methods of `dt.open`, over HTTP
 transport   requests and their problems; TLS is verified, and nothing but loopback goes without it
 planner     plans questions as the curator does
 encoding    questions and terms as JSON
+logins      tokens that `dither login` stored, for their owner only
 known       pinned keys and the newest heads, in one file of the user: a witness against rollback
 received    answers that only the server can plan, as it sent them
 """

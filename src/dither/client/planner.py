@@ -16,11 +16,11 @@ from dither.planning.auto import Auto
 from dither.planning.listing import plan_list
 from dither.planning.lookups import lookups
 from dither.planning.program import Batch
-from dither.planning.several import Asked, Several, check_list, plan_several, refusing
+from dither.planning.several import Asked, Several, check_list, plan_questions, plan_several
 from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query.nodes import Query
-from dither.query.read import Question, list_with_params, read, read_union, show_question, text_of, with_params
+from dither.query.read import Question, list_with_params, read, read_union, text_of, with_params
 from dither.query.resolve.relations import Resolved
 from dither.query.sql.parameters import Params
 from dither.query.union import Results
@@ -84,15 +84,7 @@ class Planner:
         self, questions: Sequence[Question], terms: Terms, weights: Sequence[Number] | None
     ) -> tuple[Several, list[Query | Results], str]:
         """Returns the plans of a list of questions, how the answer of each is put together, and the list as text."""
-        asked: list[Asked] = []
-        shapes: list[Query | Results] = []
-        for place, question in enumerate(questions, start=1):
-            with refusing("Question", place, len(questions)):
-                queries, shape = self._read_any(question)
-            asked.append(Asked(queries, text_of(question)))
-            shapes.append(shape)
-        several = plan_several(asked, terms, weights, self._plan, caps=self.caps)
-        return several, shapes, ";\n".join(show_question(each) for each in questions)
+        return plan_questions(questions, terms, weights, self._read_any, self._plan, self.caps)
 
     def _read_any(self, question: Question) -> tuple[list[Resolved], Query | Results]:
         """Returns the private questions of a question, and how its answer is put together."""

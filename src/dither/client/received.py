@@ -14,9 +14,10 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from dither.answer import Answer, Quote
-from dither.errors import ArgumentError, DitherError
+from dither.errors import ArgumentError, DitherError, LedgerError
 from dither.exact.numbers import Number
 from dither.ledger.receipts import Receipt
+from dither.ledger.records import hash_of
 from dither.planning.left_out import LeftOut
 from dither.planning.outputs import Table, Value
 from dither.planning.plan import Field, Plan
@@ -24,10 +25,28 @@ from dither.planning.price import Price
 from dither.planning.program import Batch
 
 _NOTHING = Batch((), (), "answer")
+_BESIDES = ("id", "entry", "notes", "cells", "payload", "committed", "left", "terms")  # what only a server's answers have
 
 
 def _cannot(what: str) -> NoReturn:
     raise DitherError(f"The server planned this answer, so {what} here.", fix="ask again with other terms.")
+
+
+def committed_numbers(data: Mapping[str, Any], receipt: Receipt, question: str) -> str:
+    """Returns the noisy numbers of the entry that the receipt names. `question`: the digest of what was asked.
+
+    The receipt has the hash of the whole entry, signed, and the entry has the numbers and the digest of their question.
+    """
+    entry, place = data.get("committed"), receipt.body["entry"]
+    found: dict[str, Any] = json.loads(entry) if isinstance(entry, str) and hash_of(entry) == place["hash"] else {}
+    if found.get("number") == place["number"] and found.get("digest") == question and isinstance(found.get("payload"), str):
+        return str(found["payload"])
+    other = "another question" if found else "another entry"
+    raise LedgerError(
+        f"The numbers that the server returned are those of {other} than the receipt says.",
+        fix="do not use the answer; tell the auditor. If dither was updated here or there, update both.",
+        charged="the price of the question, on the server",
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,9 +100,7 @@ class ReceivedAnswer(Answer):
         return list(self.sent["notes"])
 
     def as_data(self) -> dict[str, Any]:
-        return {
-            name: value for name, value in self.sent.items() if name not in ("id", "entry", "notes", "cells", "payload", "left")
-        }
+        return {name: value for name, value in self.sent.items() if name not in _BESIDES}
 
 
 def received_answer(data: Mapping[str, Any]) -> ReceivedAnswer:
@@ -139,4 +156,5 @@ def received_quote(data: Mapping[str, Any]) -> ReceivedQuote:
     if "quotes" in data:
         raise ArgumentError("A list with such a question is quoted by the server only.", fix="quote each question alone.")
     price = Price(Fraction(data["price"]["epsilon"]), Fraction(data["price"]["delta"]))
-    return ReceivedQuote(_NOTHING, Fraction(data["confidence"]), price, data["refused"] or "", data["entry"], sent=data)
+    found = (_NOTHING, Fraction(data["confidence"]), price, data["refused"] or "", data["entry"])
+    return ReceivedQuote(*found, waits=data["waits"] or "", sent=data)

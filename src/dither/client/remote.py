@@ -25,14 +25,15 @@ from dither.answers import Answers, Quotes
 from dither.catalog import file
 from dither.catalog.values import Catalog
 from dither.client.encoding import key_of, new_key, number, params_of, sql, text_of_question
-from dither.client.known import Known, Seen, check_seen, default_file
+from dither.client.known import Known, Seen, check_seen, default_file, shown_keys
+from dither.client.logins import Logins
 from dither.client.planner import Planner, Questions, filled_list
-from dither.client.received import received_answer, received_quote
+from dither.client.received import committed_numbers, received_answer, received_quote
 from dither.client.transport import Reply, Transport, error_of, origin_of
-from dither.errors import ApprovalError, Argument, ArgumentError, Fix, LedgerError, Name, Python
+from dither.errors import ApprovalError, Argument, ArgumentError, Fix, LedgerError, Name, Python, Shell
 from dither.exact.numbers import Number, positive
 from dither.finish import AskOptions, Options, answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
-from dither.ledger.receipts import Receipt
+from dither.ledger.receipts import Keys, Receipt
 from dither.ledger.records import Request
 from dither.ledger.rules import StoredAnswer
 from dither.planning.outputs import table
@@ -67,15 +68,16 @@ def connect(
 ) -> Remote:
     """Connects to a server (`dither serve`). Returns an object that asks as `dt.open` does.
 
-    `token`: yours, by default from the environment variable DITHER_TOKEN. `public_key`: the curator's, if you were given it;
-    otherwise the first one that the server shows is pinned. `known`: the file with pinned keys and newest entries, by default
-    in your configuration folder. `ca`: a file of certificates to trust besides the system's. `timeout`: seconds for a request.
+    `token`: yours, by default from the environment variable DITHER_TOKEN, or what `dither login` stored. `public_key`: the
+    curator's, if you were given it; otherwise the first one that the server shows is pinned. `known`: the file with pinned keys
+    and newest entries, by default in your configuration folder. `ca`: a file of certificates to trust besides the system's.
+    `timeout`: seconds for a request.
     """
     transport, kept = reach(url, token, known=known, ca=ca, timeout=timeout)
-    seen = _recognise(transport, kept, public_key)
+    seen, keys = _recognise(transport, kept, public_key)
     described: Mapping[str, Any] = transport.get("/v1/catalog")
     who: Mapping[str, Any] = transport.get("/v1/me")
-    return Remote(_catalog(described), transport, kept, seen, str(described["hash"]), str(who["name"]))
+    return Remote(_catalog(described), transport, kept, seen, str(described["hash"]), str(who["name"]), keys)
 
 
 def reach(
@@ -87,9 +89,14 @@ def reach(
     timeout: float = 60.0,
 ) -> tuple[Transport, Known]:
     """Checks the arguments of `connect`. Returns the way to the server, and the file with pinned keys. Sends nothing."""
+    origin = origin_of(url)
     secret = os.environ.get("DITHER_TOKEN", "") if token is None else token
+    if token is None and not secret:
+        login = Logins().find(origin)
+        secret = "" if login is None else login.token
     if not isinstance(secret, str) or not secret.strip() or not secret.isascii() or not secret.isprintable():
-        fix = Fix("write {it}, or set DITHER_TOKEN.", it=Python('dt.connect(url, token="dth_…")'))
+        it = Python('dt.connect(url, token="dth_…")')
+        fix = Fix("write {it}, set DITHER_TOKEN, or log in: {login}.", it=it, login=Shell("dither login URL"))
         raise ArgumentError("A server needs your token.", fix=fix)
     for name, path in (("known", known), ("ca", ca)):
         if path is not None and (not isinstance(path, (str, PathLike)) or not str(path) or "\0" in str(path)):
@@ -97,26 +104,29 @@ def reach(
     seconds = positive(timeout, "timeout")
     if seconds > _LONGEST:
         raise ArgumentError("timeout is more than a day.", fix=Fix("write {timeout}.", timeout=60))
-    transport = Transport(origin_of(url), secret.strip(), None if ca is None else os.fspath(ca), float(seconds))
+    transport = Transport(origin, secret.strip(), None if ca is None else os.fspath(ca), float(seconds))
     return transport, Known(default_file() if known is None else Path(known))
 
 
-def _recognise(transport: Transport, known: Known, public_key: str | None) -> Seen:
-    """Returns what the server shows of its ledger. Refuses one that is not what it was."""
+def _recognise(transport: Transport, known: Known, public_key: str | None) -> tuple[Seen, Keys]:
+    """Returns what the server shows of its ledger, and its keys. Refuses one that is not what it was."""
     before = known.find(transport.origin)
     shown = transport.get("/v1/key" if before is None or not before.number else f"/v1/key?at={before.number}")
     number, _, hash = str(shown["head"]).partition(":")
     now = Seen(str(shown["ledger"]), str(shown["public_key"]), int(number), hash)
-    if public_key is not None and now.public_key != public_key:
+    keys = shown_keys(transport.origin, now, shown.get("rotations"))
+    if public_key is not None and public_key not in (key for _, key in keys.terms):
         raise LedgerError(
             f"{transport.origin} signs with another key than the one you named.",
             fix=Fix("check {it} with the curator.", it=Name("public_key")),
         )
     if before is not None:
-        trusted = before if public_key is None else replace(before, public_key=public_key)
-        check_seen(transport.origin, trusted, now, before.head if not before.number else shown.get("at"))
+        named = public_key is not None and public_key not in before.retired  # an earlier key proves no more than the known one
+        trusted = replace(before, public_key=str(public_key)) if named else before
+        check_seen(transport.origin, trusted, now, before.head if not before.number else shown.get("at"), keys)
+    now = replace(now, retired=tuple(key for _, key in keys.terms[:-1]))
     known.keep(transport.origin, now)
-    return now
+    return now, keys
 
 
 def _catalog(described: Mapping[str, Any]) -> Catalog:
@@ -148,6 +158,7 @@ class Remote:
     seen: Seen
     catalog_hash: str
     analyst: str
+    keys: Keys = field(repr=False)
 
     @property
     def caps(self) -> Caps:
@@ -226,7 +237,7 @@ class Remote:
                 f"The server states another price than the plan of this question has: {found.price}.",
                 fix="update dither here or there, so that both plan alike; otherwise tell the auditor.",
             )
-        return replace(found, refusal=data["refused"] or "", again=data["entry"])
+        return replace(found, refusal=data["refused"] or "", again=data["entry"], waits=data["waits"] or "")
 
     def suggest(
         self, column: str, epsilon: Number, delta: Number | None = None, *, by: str | None = None, fresh: bool = False
@@ -399,8 +410,9 @@ class Remote:
         request = self._request(program, asked)
         receipt = _receipt(data)
         self._check_receipt(receipt, request)
+        payload = committed_numbers(data, receipt, request.digest)
         try:
-            noisy = program.read(data["payload"])
+            noisy = program.read(payload)
         except (ValueError, TypeError, KeyError, IndexError, LedgerError):
             raise LedgerError(
                 "The numbers that the server returned do not fit the plan of this question.",
@@ -409,10 +421,7 @@ class Remote:
             ) from None
         stored = None
         if data["replayed"]:
-            nobody = StoredAnswer(
-                data["payload"], receipt, receipt.body["analyst"], receipt.body["time"], False, self.caps, Sums()
-            )
-            stored = nobody
+            stored = StoredAnswer(payload, receipt, receipt.body["analyst"], receipt.body["time"], False, self.caps, Sums())
         return show(_Received(noisy, receipt, stored, request, None, left_words=str(data.get("left") or "")))
 
     def _request(self, program: Program, asked: str) -> Request:
@@ -430,10 +439,19 @@ class Remote:
             analyst=self.analyst,
         )
 
+    def _follow_rotation(self) -> None:
+        """Asks the server for its keys again, after an answer was charged. Refuses one that is not what it was."""
+        try:
+            self.seen, self.keys = _recognise(self.transport, self.known, None)
+        except LedgerError as error:
+            raise LedgerError(error.what, fix=error.fix, charged="the price of the question, on the server") from None
+
     def _check_receipt(self, receipt: Receipt, request: Request | None) -> None:
         """Refuses a receipt that the pinned key did not sign, or that says another thing than the plan. Keeps its entry."""
         body = receipt.body
-        if body["ledger"] != self.seen.ledger or not receipt.verify(self.seen.public_key):
+        if body["ledger"] == self.seen.ledger and not self.keys.signed(receipt):  # the key may have been rotated since
+            self._follow_rotation()
+        if body["ledger"] != self.seen.ledger or not self.keys.signed(receipt):
             raise _untrue("is not signed by the curator's key that you know")
         if request is not None:
             encoded = request.reserved("0" * 64).encoded

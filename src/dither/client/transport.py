@@ -17,11 +17,26 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from dither.errors import Argument, ArgumentError, Blank, DitherError, Fix, Form, Name, Part, Python, QueryError, Shell, Text
+from dither.errors import (
+    AccessError,
+    Argument,
+    ArgumentError,
+    Blank,
+    DitherError,
+    Fix,
+    Form,
+    Name,
+    Part,
+    Python,
+    QueryError,
+    Shell,
+    Text,
+)
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 LARGEST = 1 << 28  # bytes of a response
 _TRIES = 3
+NOBODY = "none"  # in place of a token, by which somebody logs in
 _CUT = (ConnectionError, http.client.RemoteDisconnected, http.client.BadStatusLine, http.client.IncompleteRead)
 
 
@@ -73,6 +88,10 @@ class Transport:
         return self._right(self.send("POST", path, body, key), question)
 
     def _right(self, reply: Reply, question: str = "") -> Reply:
+        if reply.status == 401 and self.token != NOBODY:
+            it = Python('dt.connect(url, token="dth_…")')
+            fix = Fix("write {it} with a token that is valid, or log in: {login}.", it=it, login=Shell("dither login URL"))
+            raise AccessError(error_of(reply.data).what, status=401, fix=fix)
         if reply.status >= 400:
             raise error_of(reply.data, question)
         return reply
@@ -92,7 +111,8 @@ class Transport:
                     raise self._unreachable("it closed the connection") from None
             except ssl.SSLCertVerificationError as error:
                 self.close()
-                raise self._unreachable(f"its certificate is not trusted: {error.verify_message}") from None
+                trust = Fix("get the certificate of its authority from the curator, and write {ca}.", ca="ca.pem")
+                raise self._unreachable(f"its certificate is not trusted: {error.verify_message}", trust) from None
             except TimeoutError:
                 self.close()
                 raise self._unreachable("it did not answer in time") from None
@@ -131,10 +151,11 @@ class Transport:
         """Closes the connection of this thread."""
         self._kept.connection = None
 
-    def _unreachable(self, why: str) -> RemoteError:
+    def _unreachable(self, why: str, fix: str = "") -> RemoteError:
         return RemoteError(
             f"{self.origin} cannot be reached: {why}.",
-            fix="check the address and whether the server runs; asking again is safe, and the same question is paid once.",
+            fix=fix
+            or "check the address and whether the server runs; asking again is safe, and the same question is paid once.",
             charged=_PERHAPS,
         )
 

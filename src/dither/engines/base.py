@@ -77,8 +77,18 @@ def parts(work: Work) -> Iterator[Any]:
         yield part
         if isinstance(part, (tuple, list)):
             waiting += part
-        elif dataclasses.is_dataclass(part) and not isinstance(part, Literal):
-            waiting += [getattr(part, field.name) for field in dataclasses.fields(part)]
+        elif not isinstance(part, Literal):
+            waiting += [getattr(part, name) for name in _fields(type(part))]
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _fields(kind: type) -> tuple[str, ...]:
+    """Returns the names of a node's fields; none for other types. Looks them up once for each type."""
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+    return _FIELDS[kind]
 
 
 Progress = Callable[[float], None]  # called with a share from 0 to 1; for the curator only
@@ -182,6 +192,7 @@ class Backend(Protocol):
     """Opens one kind of source. A backend derives from this class; the methods with a body may stay as they are."""
 
     most_constants: int = 0  # rows of a public table from elsewhere that it takes as Constants
+    leaves_out: bool = False  # whether it leaves out rows of a person beyond `most_rows`
 
     @property
     def name(self) -> str:

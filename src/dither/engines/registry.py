@@ -137,6 +137,10 @@ def _merged(catalog: Catalog) -> tuple[Backend, Catalog, tuple[Opened, ...]]:
         if not catalog.tables[name].public or not chosen.most_constants:
             what = f"{first} is read by {chosen.name} and {name} by {home.name}, and one question cannot ask both."
             raise CatalogError([(None, what, "keep all tables of a catalog in one place.")])
+    for name, table in catalog.tables.items():
+        if table.most_rows is not None and not chosen.leaves_out:
+            what = f"{name}.most_rows is for tables in files and frames, and {chosen.name} reads this one."
+            raise CatalogError([(None, what, "leave most_rows out, and delete rows where they are.")])
     tables, others = dict(catalog.tables), []
     try:
         for home in {id(home): home for home in guests.values()}.values():

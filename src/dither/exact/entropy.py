@@ -78,7 +78,8 @@ def _restart() -> None:
     _state.use(Keyed())
 
 
-os.register_at_fork(after_in_child=_restart)
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=_restart)
 
 
 def thread_state() -> _State:

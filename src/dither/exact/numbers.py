@@ -92,6 +92,9 @@ def _not_a_number(value: Any, name: str) -> ArgumentError:
     if _is_float(value) and not math.isfinite(value):
         return ArgumentError(f"{name} must be finite, and it is {value!r}.", fix=Fix("give {it} a finite value.", it=it))
     text = _stripped(value) if isinstance(value, (str, Decimal)) else None
+    if text is not None and text.endswith("%") and (share := parse_number(text[:-1])) is not None:
+        what = f"{name} must be a number without a sign for percent, and it is {text[:60]!r}."
+        return ArgumentError(what, fix=Fix(f"write {{it}} as in '{share / 100}'.", it=it))
     if text is not None and (len(text) > _LONGEST or not _PLAIN.match(text)):
         what = f"{name} must be a finite number, and it is {text[:60]!r}."
         return ArgumentError(what, fix=Fix("write {it} as in '0.5', '1/2' or '1e-6'.", it=it))

@@ -5,7 +5,7 @@
     reservations  a question between reserve and commit    receipts      the curator's key, signatures, receipts
     state         the sums beside the entries, sealed      opening       creates and opens ledgers
     copies        backups and restores                     witness       a file of heads on another disk
-    files         writes new files atomically
+    files         writes new files atomically              rotation      another key: its files, in a safe order
     stores/       SQLite and PostgreSQL                    verify/       a second implementation that checks a ledger
 
 May import: `privacy`, `exact.numbers`.

@@ -10,6 +10,7 @@ The marks of the data (marks.py) are copied into a file beside the backup, and f
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -22,7 +23,7 @@ from dither.ledger import opening
 from dither.ledger.ledger import Ledger
 from dither.ledger.marks import copy_marks, marks_beside
 from dither.ledger.opening import Where
-from dither.ledger.receipts import Key, Receipt
+from dither.ledger.receipts import Key, Keys, Receipt
 from dither.ledger.state import Head, Identity
 from dither.ledger.stores.base import Row, Store
 from dither.ledger.stores.sqlite import SQLite
@@ -95,7 +96,8 @@ def restore(
         identity = Identity.parse(store.get("ledger"), store.name)
         _check_lost(identity, [*beside, *_ledgers_beside(opening.key_path(where, key))])
         heads = _heads(evidence, identity, unchecked)
-        _check_backup(store, heads, evidence.receipts, signing)
+        _check_backup(store, heads, evidence.receipts)
+        _check_key(store, identity, signing, opening.key_path(where, key))
         checked = _newest(heads, evidence.receipts)
         texts, last = store.state()
         head, texts, row = _continue(store, texts, last, signing, checked)
@@ -170,8 +172,8 @@ def _heads(evidence: Evidence, identity: Identity, unchecked: bool) -> dict[str,
     return heads
 
 
-def _check_backup(store: Store, heads: Mapping[str, str], receipts: Mapping[str, Receipt], key: Key) -> None:
-    report = verify(store, heads, receipts, key.public)
+def _check_backup(store: Store, heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> None:
+    report = verify(store, heads, receipts)
     if report.problems:
         more = [f"and {len(report.problems) - MOST_SHOWN} more."] if len(report.problems) > MOST_SHOWN else []
         raise LedgerError(
@@ -179,6 +181,28 @@ def _check_backup(store: Store, heads: Mapping[str, str], receipts: Mapping[str,
             where="\n".join([*report.problems[:MOST_SHOWN], *more]),
             fix="restore a newer backup; docs/ledger.md says what can be done if there is none.",
         )
+
+
+def _check_key(store: Store, identity: Identity, key: Key, file: Path) -> None:
+    """Refuses a key that was not in force when the backup was made, and finds the one that was among the retired ones."""
+    right = Keys.parse(store.get("keys"), *identity).in_force
+    if key.public == right:
+        return
+    beside = file.parent.glob(f"{glob.escape(file.name)}.until-*")
+    if retired := next((each for each in sorted(beside) if _is_key(each, right)), None):
+        raise LedgerError(
+            f"{store.name} has another public key than {file.name}: it was made before the key was rotated.",
+            fix=Fix(f"add {{key}} {retired}, the key that was in force then.", key=Shell("--key")),
+        )
+    fix = "name the key that was in force with {key}; after a rotation the old one ends in .until-N."
+    raise LedgerError(f"{store.name} has another public key than {file.name}.", fix=Fix(fix, key=Shell("--key")))
+
+
+def _is_key(file: Path, public: str) -> bool:
+    try:
+        return Key.read(file).public == public
+    except (LedgerError, ArgumentError, OSError):
+        return False
 
 
 def _newest(heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> str:

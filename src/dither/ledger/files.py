@@ -9,6 +9,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from dither.process import sync_folder
+
 STALE = 3600.0  # seconds; an older draft was left by a killed process
 
 
@@ -20,11 +22,7 @@ def draft_of(path: Path) -> Path:
 def publish(draft: Path, path: Path) -> None:
     """Gives a finished draft its name and syncs the folder. Raises FileExistsError if the name is taken."""
     os.link(draft, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)
 
 
 def remove_stale_drafts(path: Path) -> None:

@@ -28,7 +28,16 @@ from dither.ledger import reservations, rules, state
 from dither.ledger.approvals import Approvals
 from dither.ledger.earlier import EarlierAnswers
 from dither.ledger.marks import Contents, Marks
-from dither.ledger.receipts import Key, Receipt, entry_message, issue, issue_derived
+from dither.ledger.receipts import (
+    Key,
+    Keys,
+    Receipt,
+    entry_message,
+    issue,
+    issue_derived,
+    rotation_message,
+    secrets_digest,
+)
 from dither.ledger.records import (
     ENGINE,
     INTERRUPT,
@@ -51,6 +60,7 @@ from dither.ledger.records import (
     Request,
     Requested,
     Restored,
+    Rotated,
     analyst_name,
     canonical,
     hash_of,
@@ -134,16 +144,18 @@ class Ledger:
         self._clock = clock
         self._lease = lease
         self._witness = witness
-        self._identity = Identity.parse(store.get("ledger"), store.name)
+        texts = store.several("ledger", "keys", "secrets")
+        self._identity = Identity.parse(texts.get("ledger"), store.name)
+        self._checked_keys: tuple[str | None, Keys] = None, Keys.parse(None, *self._identity)
         self._seen = Head()
         self._warned = False
         self._lock = threading.Lock()
         self._reservations: weakref.WeakSet[Reservation] = weakref.WeakSet()  # those this object made
         self._renewal = Renewal(lambda: bool(self._pending()), self._renew, lease)
-        if key is not None and key.public != self._identity.public_key:
-            raise LedgerError(
-                f"This key is not the one {store.name} was made with.", fix="name the key file that was made with the ledger."
-            )
+        if key is not None:
+            _check_in_force(key, Keys.parse(texts.get("keys"), *self._identity), store.name)
+        if key is not None and "secrets" in texts:
+            self._key = key.with_handed(texts["secrets"], self._identity.ledger)
 
     @property
     def name(self) -> str:
@@ -151,7 +163,12 @@ class Ledger:
 
     @property
     def public_key(self) -> str:
-        return self._identity.public_key
+        """The public key that is in force."""
+        return self.keys().in_force
+
+    def keys(self) -> Keys:
+        """Returns the public keys of this ledger. Refuses rotations that are not signed by both keys."""
+        return self._keys(self._store.get("keys"))
 
     @property
     def ident(self) -> str:
@@ -362,6 +379,65 @@ class Ledger:
         self._note_head(head)
         return head
 
+    # --- the key ------------------------------------------------------------------------------------------------
+
+    def rotate(self, new: Key, by: str, words: str = "") -> Head:
+        """Has another key sign from here on. Both keys sign the entry. Refused while a question is being answered.
+
+        What was signed before stays as it is. Processes with the old key can write nothing any more.
+        """
+        old, by = self._require_key(), analyst_name(by)
+        if new.public in (key for _, key in self.keys().terms):
+            raise ArgumentError("This key has signed this ledger already.", fix="make a new one.")
+        handed = old.hand_over(new, self._identity.ledger)
+
+        def sign(_: Entry, hash: str) -> str:
+            message = rotation_message(hash)
+            return f"{old.sign(message)} {new.sign(message)}"
+
+        with stating_charge("nothing"), self._transaction() as (inside, last):
+            self._check_begun(last)
+            head = self._end_dead(inside, last)
+            if reservations.decode_leases(inside.get("leases")):
+                raise LedgerError(
+                    "A question is being answered, and its answer will be signed with the present key.",
+                    fix="wait until it is done, or stop the servers first.",
+                )
+            keys = Keys.parse(inside.get("keys"), *self._identity)
+            record = Rotated(self._identity.ledger, old.public, new.public, secrets_digest(handed), by, words)
+            head, entry = self._add(inside, head, self._time(head), record, sign)
+            inside.put("keys", keys.rotated(entry.number, new.public).text())
+            inside.put_aside("secrets", handed)
+            inside.reseal_with(new)
+        self._key = new.with_handed(handed, self._identity.ledger)
+        self._note_head(head)
+        if self._witness is not None:
+            self._witness.add(self._identity.ledger, head)
+        return head
+
+    def check_key(self) -> None:
+        """Refuses if another key is in force by now than the one that this ledger was opened with."""
+        _check_in_force(self._require_key(), Keys.parse(self._store.get("keys"), *self._identity), self.name)
+
+    def rotations(self) -> list[tuple[str, str]]:
+        """Returns the body and the signatures of each rotation's entry, in order, for whoever has pinned an earlier key."""
+        return self._rotations(self._store.get("keys"), self._store.entry)
+
+    def _rotations(self, text: str | None, entry: Callable[[int], Row | None]) -> list[tuple[str, str]]:
+        rows = [entry(number) for number, _ in Keys.parse(text, *self._identity).terms[1:]]
+        return [("", "") if row is None else (row.body, row.signature) for row in rows]
+
+    def _keys(self, text: str | None, entry: Callable[[int], Row | None] | None = None) -> Keys:
+        """Returns the keys in this stored text, after checking each rotation by its entry, once."""
+        known, keys = self._checked_keys
+        if text == known:
+            return keys
+        keys = Keys.follow(*self._identity, self._rotations(text, entry or self._store.entry))
+        if keys.text() != text:
+            raise LedgerError("The ledger's keys are not those of its rotations.", fix="run `dither verify`.")
+        self._checked_keys = text, keys
+        return keys
+
     # --- approvals ----------------------------------------------------------------------------------------------
 
     def approvals(self) -> Approvals:
@@ -423,13 +499,13 @@ class Ledger:
 
     def preview(self, request: Request, declaration: Declaration, expected: tuple[str | None, ...]) -> Preview:
         """Returns what reserving this would do now if this declaration were registered first. Writes nothing."""
-        return preview(self._store, self._identity, request, declaration, expected, _text(self._clock().astimezone(UTC)))
+        return preview(self._store, self._keys, request, declaration, expected, _text(self._clock().astimezone(UTC)))
 
     def preview_share(
         self, entry: int, request: Request, declaration: Declaration, expected: tuple[str | None, ...]
     ) -> SharePreview:
         """Returns what sharing this stored answer would do now if this declaration were registered first. Writes nothing."""
-        return preview_share(self._store, self._identity, entry, request, declaration, expected)
+        return preview_share(self._store, self._keys, entry, request, declaration, expected)
 
     def earlier(self, declaration: Declaration) -> EarlierAnswers:
         """Returns the stored answers under a catalog and its snapshot."""
@@ -444,7 +520,7 @@ class Ledger:
     def stream_entries(self, key: str) -> list[tuple[Advanced, Receipt]]:
         """Returns the steps that a stream has released, in order, with their receipts. Refuses an entry that was changed."""
         position = decode_streams(self._store.get("streams")).get(key)
-        return [] if position is None else read_steps(self._store.entry, self._identity, key, position)
+        return [] if position is None else read_steps(self._store.entry, self.keys(), key, position)
 
     def context(self, key: str, reserved: int) -> bytes:
         """Returns what the state of a stream is bound to: this ledger, the stream and the reservation of its last steps."""
@@ -460,7 +536,7 @@ class Ledger:
         record = None if row is None else parse(row).record
         if row is None or not isinstance(record, Committed):
             raise LedgerError(f"Entry {number} is no answer.", fix="name the entry of an answer.")
-        _, question, _, receipt = rules.read_answer(self._store.entry, self._identity, row, record.digest)
+        _, question, _, receipt = rules.read_answer(self._store.entry, self.keys(), row, record.digest)
         seen = question.analyst == analyst or self._store.latest(replay_key(number, analyst)) is not None
         return receipt, seen
 
@@ -577,7 +653,7 @@ class Ledger:
 
         `uncounted`: refuses instead of counting it in a quota.
         """
-        shown = replay(inside, self._identity, request, row)
+        shown = replay(inside, self._keys(inside.get("keys"), inside.entry), request, row)
         if shown.used is None:
             return shown.kept, last
         if uncounted and Terms.parse(inside.get("catalog") or "").per_analyst is not None:
@@ -670,6 +746,7 @@ class Ledger:
         key = self._require_key()
         with self._store.transaction(*STATE_KEYS, *keys, question=question) as inside:
             head = self._head(inside)
+            _check_in_force(key, Keys.parse(inside.get("keys"), *self._identity), self.name)
             sealed = Sealed(inside, key, self._identity.ledger)
             if not self._seen.number:  # once: later entries are this process's own
                 ends_at(inside, head, self.name)
@@ -743,6 +820,19 @@ class Ledger:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise LedgerError("A ledger cannot be copied: two copies could each be spent in full.", fix="open it again.")
+
+
+def _check_in_force(key: Key, keys: Keys, name: str) -> None:
+    """Refuses a key that does not sign this ledger now."""
+    if key.public == keys.in_force:
+        return
+    for (_, old), (number, _) in zip(keys.terms, keys.terms[1:], strict=False):
+        if key.public == old:
+            raise LedgerError(
+                f"The key of {name} was rotated by entry {number}, and this is an earlier one: it signs nothing any more.",
+                fix="name the new key file, and restart what was started with the old one.",
+            )
+    raise LedgerError(f"This key is not the one {name} was made with.", fix="name the key file that was made with the ledger.")
 
 
 def time_now() -> str:

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 from dither.ledger.files import draft_of, remove_stale_drafts
 from dither.ledger.receipts import Key
+from dither.process import NOFOLLOW, PLAIN
 
 _LARGEST = 1 << 22  # bytes of the file
 _FORMAT = 1
@@ -131,7 +132,7 @@ class Marks:
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     """Returns all marks by ledger and catalog; none if the file is missing or damaged: then nothing is noticed."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        with open(os.open(path, os.O_RDONLY | NOFOLLOW | PLAIN), "rb") as file:
             read = json.loads(file.read(_LARGEST))
     except (OSError, ValueError):
         return {}
@@ -145,7 +146,7 @@ def _write(path: Path, marks: Mapping[str, Any]) -> None:
     draft = draft_of(path)
     with suppress(OSError):
         remove_stale_drafts(path)
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as out:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN, 0o600), "wb") as out:
             out.write(text.encode())
             out.flush()
             os.fsync(out.fileno())

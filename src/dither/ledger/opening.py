@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from dither.errors import ArgumentError, DitherError, Fix, LedgerError, NoLedgerError, extra
 from dither.ledger.ledger import Ledger
-from dither.ledger.receipts import Key
+from dither.ledger.receipts import Key, Keys
 from dither.ledger.state import Identity, first_texts
 from dither.ledger.stores.base import Row, Store
 from dither.ledger.stores.sqlite import SQLite
 from dither.ledger.witness import Witness
+from dither.process import sync_folder
 
 if TYPE_CHECKING:
     from dither.ledger.stores.postgres import Postgres
@@ -114,12 +115,46 @@ def open(where: Where, key: Where | None = None, witness: Where | None = None) -
     store = find(where)
     try:
         file = key_path(where, key)
-        opened = Ledger(store, Key.read(file), witness=None if witness is None else Witness(Path(witness)))
+        opened = Ledger(store, read_key(store, file), witness=None if witness is None else Witness(Path(witness)))
         _remove_marker(file)
         return opened
     except DitherError:
         store.close()
         raise
+
+
+def read_key(store: Store, file: Path) -> Key:
+    """Reads the key of a ledger. If a rotation was interrupted after the new key came into force, puts it in the old one's
+    place (rotation.py)."""
+    key = Key.read(file)
+    if not next_key(file).exists():
+        return key
+    keys = Keys.parse(store.get("keys"), *Identity.parse(store.get("ledger"), store.name))
+    if key.public == keys.in_force or (new := Key.read(next_key(file))).public != keys.in_force:
+        return key
+    with suppress(OSError):  # where this user may not write, the new key is used from where it is
+        replace_key(file, keys.terms[-1][0])
+    return new
+
+
+def next_key(file: Path) -> Path:
+    """Returns the path of a key that is to come into force."""
+    return file.with_name(f"{file.name}.next")
+
+
+def retired_key(file: Path, number: int) -> Path:
+    """Returns the path of the key that was in force until this entry."""
+    return file.with_name(f"{file.name}.until-{number}")
+
+
+def replace_key(file: Path, number: int) -> Path:
+    """Puts the next key in the place of the one that was in force until this entry. Returns the path of the latter."""
+    retired = retired_key(file, number)
+    with suppress(FileExistsError):
+        os.link(file, retired)
+    os.replace(next_key(file), file)
+    sync_folder(file.parent)
+    return retired
 
 
 def view(where: Where) -> Ledger:

@@ -3,6 +3,9 @@
 The key is Ed25519. The private key is a file beside the ledger, readable by its owner only. The public key is in the ledger
 and may be given to anyone.
 
+The key can be rotated: an entry that both keys sign says that another one signs from there on (Keys). What was signed before
+stays as it is, and is checked against the key that was in force at its place.
+
 A receipt is for the analyst: the question and its price, tied to one place in one ledger by the curator's signature. It names
 two entries. A ledger that lacks them, such as a copy from before the answer, is not the ledger that issued the receipt.
 """
@@ -13,33 +16,54 @@ import hashlib
 import hmac
 import json
 import os
+import secrets
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, InvalidTag, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dither.errors import Blank, Fix, LedgerError
 from dither.ledger.files import draft_of, publish, remove_stale_drafts
-from dither.ledger.records import Advanced, Committed, Entry, Reserved, canonical, digest, load_json, plain
+from dither.ledger.records import (
+    Advanced,
+    Committed,
+    Entry,
+    Reserved,
+    Rotated,
+    canonical,
+    digest,
+    hash_of,
+    load_json,
+    parse,
+    plain,
+)
+from dither.ledger.stores.base import Row
+from dither.process import PLAIN
+
+STREAM_USE = "running sums 1"  # the use of the secret that states of streams are encrypted under
+_MARK_USE = "data marks 1"
+_NONCE = 12
 
 
 class Key:
     """The curator's private key."""
 
-    def __init__(self, private: Ed25519PrivateKey) -> None:
+    def __init__(self, private: Ed25519PrivateKey, handed: Mapping[str, bytes] | None = None) -> None:
         self._private = private
         self.public = private.public_key().public_bytes(form.Encoding.Raw, form.PublicFormat.Raw).hex()
         raw = private.private_bytes(form.Encoding.Raw, form.PrivateFormat.Raw, form.NoEncryption())
         self._sealing = HKDF(SHA256(), 32, salt=None, info=b"dither ledger seal 2").derive(raw)
-        self._marking = HKDF(SHA256(), 32, salt=None, info=b"dither data mark 1").derive(raw)
+        self._handed = dict(handed or {})  # secrets of the key before it, by their use
+        self._marking = self._handed.get(_MARK_USE) or HKDF(SHA256(), 32, salt=None, info=b"dither data mark 1").derive(raw)
 
     @classmethod
     def new(cls) -> Key:
@@ -53,7 +77,7 @@ class Key:
         remove_stale_drafts(path)
         draft = draft_of(path)
         try:
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN, 0o600), "wb") as out:
                 out.write(text)
                 out.flush()
                 os.fsync(out.fileno())
@@ -115,8 +139,34 @@ class Key:
 
     def derive(self, use: str) -> bytes:
         """Returns a secret of its own for another use of the curator's key, such as sealing the states of running sums."""
+        if use in self._handed:
+            return self._handed[use]
         raw = self._private.private_bytes(form.Encoding.Raw, form.PrivateFormat.Raw, form.NoEncryption())
         return HKDF(SHA256(), 32, salt=None, info=b"dither derived key 1\n" + use.encode("ascii")).derive(raw)
+
+    def hand_over(self, new: Key, ledger: str) -> str:
+        """Returns the secrets that stored data depends on, encrypted for the next key: of streams' states, and of marks."""
+        kept = {STREAM_USE: self.derive(STREAM_USE), _MARK_USE: self._marking}
+        text = canonical({use: secret.hex() for use, secret in kept.items()})
+        nonce = secrets.token_bytes(_NONCE)
+        return (nonce + new._wrapping().encrypt(nonce, text.encode("ascii"), ledger.encode("ascii"))).hex()
+
+    def with_handed(self, text: str, ledger: str) -> Key:
+        """Returns this key with the secrets that the key before it handed over."""
+        try:
+            sealed = bytes.fromhex(text)
+            found = load_json(
+                self._wrapping().decrypt(sealed[:_NONCE], sealed[_NONCE:], ledger.encode("ascii")).decode("ascii")
+            )
+            return Key(self._private, {str(use): bytes.fromhex(secret) for use, secret in found.items()})
+        except (InvalidTag, ValueError, TypeError, AttributeError):
+            raise LedgerError(
+                "The secrets that the ledger's key before this one handed over were changed.", fix="run `dither verify`."
+            ) from None
+
+    def _wrapping(self) -> AESGCM:
+        raw = self._private.private_bytes(form.Encoding.Raw, form.PrivateFormat.Raw, form.NoEncryption())
+        return AESGCM(HKDF(SHA256(), 32, salt=None, info=b"dither ledger secrets 1").derive(raw))
 
     def _mac(self, text: str) -> str:
         return hashlib.blake2b(text.encode("ascii"), key=self._sealing, digest_size=32).hexdigest()
@@ -143,6 +193,99 @@ def state_message(text: str) -> str:
 def entry_message(hash: str) -> str:
     """Returns the text that is signed for a replayed entry: its hash, which covers all entries before it."""
     return f"dither ledger entry 1 signature\n{hash}"
+
+
+def rotation_message(hash: str) -> str:
+    """Returns the text that both keys sign for a rotation: the hash of its entry, which covers all entries before it."""
+    return f"dither ledger rotation 1 signature\n{hash}"
+
+
+def secrets_digest(text: str) -> str:
+    """Returns the digest of handed-over secrets. It tells nothing of them: each text has a nonce of its own."""
+    return digest("ledger secrets 1", text)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The public keys of a ledger: the one it was made with, and one more from each rotation on.
+
+    The text under the key `keys` lists the rotations, each with its entry and its new key: [[57, "…"]]. `terms` has the first
+    key, from entry 1 on, before them.
+    """
+
+    ledger: str
+    terms: tuple[tuple[int, str], ...]
+
+    @classmethod
+    def parse(cls, text: str | None, ledger: str, first: str) -> Keys:
+        """Reads the stored text. Only a seal, or the entries themselves (`follow`), prove that it is right."""
+        try:
+            rotations = [] if text is None else load_json(text)
+            if all(type(number) is int and isinstance(key, str) for number, key in rotations):
+                made = cls(ledger, ((1, first), *((number, key) for number, key in rotations)))
+                if text is None or made.text() == text:
+                    return made
+        except (ValueError, TypeError):
+            pass
+        raise LedgerError("The ledger's keys cannot be read.", fix="run `dither verify`.")
+
+    @classmethod
+    def follow(cls, ledger: str, first: str, rotations: Iterable[tuple[str, str]]) -> Keys:
+        """Returns the keys to which these rotations lead. Refuses one that is not signed by the key before it and by its own.
+
+        `rotations`: the body and the signatures of each rotation's entry, in order."""
+        made = cls(ledger, ((1, first),))
+        for body, signatures in rotations:
+            made = made._followed(body, signatures)
+        return made
+
+    def _followed(self, body: str, signatures: str) -> Keys:
+        refusal = LedgerError(
+            "A rotation of the ledger's key is not signed by the key before it and by the new one.", fix="run `dither verify`."
+        )
+        try:
+            fields = load_json(body)
+            entry = parse(Row(fields["number"], fields["kind"], "", body, hash_of(body), signatures))
+        except (ValueError, TypeError, KeyError, LedgerError):
+            raise refusal from None
+        record, message = entry.record, rotation_message(entry.hash)
+        if not isinstance(record, Rotated) or (record.ledger, record.old) != (self.ledger, self.in_force):
+            raise refusal
+        old, _, new = signatures.partition(" ")
+        known = record.new in [key for _, key in self.terms]
+        if (
+            known
+            or entry.number <= self.terms[-1][0]
+            or not (is_signed(record.old, message, old) and is_signed(record.new, message, new))
+        ):
+            raise refusal
+        return self.rotated(entry.number, record.new)
+
+    def text(self) -> str:
+        return canonical([list(term) for term in self.terms[1:]])
+
+    @property
+    def in_force(self) -> str:
+        """The key that signs now."""
+        return self.terms[-1][1]
+
+    def at(self, number: int) -> str:
+        """Returns the key that was in force at this entry."""
+        return next((key for start, key in reversed(self.terms) if start <= number), self.terms[0][1])
+
+    def since(self, number: int) -> tuple[str, ...]:
+        """Returns the keys that were in force at this entry or later."""
+        return (self.at(number), *(key for start, key in self.terms if start > number))
+
+    def rotated(self, number: int, new: str) -> Keys:
+        return Keys(self.ledger, (*self.terms, (number, new)))
+
+    def signed(self, receipt: Receipt) -> bool:
+        """Returns whether a receipt is signed by the key that was in force at its entry; a free one, by one since then."""
+        newest = max(int(place["number"]) for place in receipt.answers)
+        if receipt.derived:
+            return any(receipt.verify(key) for key in self.since(newest))
+        return receipt.verify(self.at(newest))
 
 
 FIELDS = {"receipt", "ledger", "question", "catalog", "snapshot", "unit", "neighbours", "analyst", "mechanisms", "loss", "rule"}
@@ -193,8 +336,12 @@ class Receipt:
         """Returns whether this key signed the receipt. `dither verify --receipt` checks that a ledger has its entries."""
         return is_signed(public_key, message(self.body), self.signature)
 
+    def as_data(self) -> dict[str, Any]:
+        """Returns the fields that `to_json` writes."""
+        return {"body": plain(self.body, "receipt"), "signature": self.signature}
+
     def to_json(self) -> str:
-        return json.dumps({"body": plain(self.body, "receipt"), "signature": self.signature}, indent=2, ensure_ascii=False)
+        return json.dumps(self.as_data(), indent=2, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Receipt:

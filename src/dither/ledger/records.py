@@ -22,6 +22,7 @@ The kinds of entries are a closed list. A kind never changes its name, its field
     approved    a curator allows a requested question, once
     denied      a curator refuses a requested question
     closed      the curator closes the catalog to new questions, until it is reopened
+    rotated     another key signs from here on; both keys sign this entry
 
 A change of fields is a new version ("reserved/2"), read beside the old one. tests/ledger/kinds.txt holds the exact text of
 each. Nothing in an entry depends on rows, except the noisy answer itself.
@@ -116,12 +117,12 @@ def plain(value: Any, name: str) -> Any:
         return value
     if isinstance(value, int):
         return int(value)
-    if isinstance(value, Fraction):
-        return str(value)
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {str(key): plain(part, name) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(part, name) for part in value]
+    if isinstance(value, (dict, Mapping)) and all(isinstance(key, str) for key in value):  # dict: abstract classes are slow
+        return {str(key): plain(part, name) for key, part in value.items()}
+    if isinstance(value, Fraction):
+        return str(value)
     raise ArgumentError(
         f"{name} may hold texts, whole numbers, rationals and lists of them, and there is a {type(value).__name__} in it.",
         fix="write a float as the decimal text that is meant.",
@@ -449,9 +450,22 @@ class Closed(_Encoded):
     words: str
 
 
+@dataclass(frozen=True)
+class Rotated(_Encoded):
+    """See Keys in receipts.py. The row has the signatures of both keys."""
+
+    KIND: ClassVar[str] = "rotated/1"
+    ledger: str  # its name, so that it is a rotation of no other ledger with the same key
+    old: str  # public keys
+    new: str
+    secrets: str  # the digest of what the old key hands over, encrypted for the new one
+    by: str
+    words: str
+
+
 ENGINE, INTERRUPT, LEDGER = "engine", "interrupt", "ledger"
 _Asked = Opened | Declared | Reserved | Committed | Advanced | Cancelled | Failed | Lapsed | Replayed
-Record = _Asked | Reopened | Restored | Policy | Requested | Approved | Denied | Closed
+Record = _Asked | Reopened | Restored | Policy | Requested | Approved | Denied | Closed | Rotated
 _ALL: tuple[type[Record], ...] = (
     Opened,
     Declared,
@@ -469,6 +483,7 @@ _ALL: tuple[type[Record], ...] = (
     Approved,
     Denied,
     Closed,
+    Rotated,
 )
 KINDS: dict[str, type[Record]] = {kind.KIND: kind for kind in _ALL}
 

@@ -14,7 +14,7 @@ from dither.errors import ApprovalError, ArgumentError, BudgetError, ClosedError
 from dither.exact.numbers import show_about
 from dither.ledger import state
 from dither.ledger.approvals import Approvals
-from dither.ledger.receipts import Receipt, entry_message, is_signed, stored_receipt
+from dither.ledger.receipts import Keys, Receipt, entry_message, is_signed, stored_receipt
 from dither.ledger.records import (
     Advanced,
     Closed,
@@ -28,7 +28,7 @@ from dither.ledger.records import (
     parse,
     replay_key,
 )
-from dither.ledger.state import Fuse, History, Identity, Terms, keys_of
+from dither.ledger.state import Fuse, History, Terms, keys_of
 from dither.ledger.stores.base import Row, Store
 from dither.ledger.streams import Position
 from dither.privacy.filters import GRID, MOST_QUESTIONS, Caps, Charge, Sums
@@ -236,21 +236,19 @@ class Replay(NamedTuple):
     used: Sums | None  # by this analyst including that price; None if this analyst has seen the answer
 
 
-def replay(view: View, identity: Identity, request: Request, row: Row) -> Replay:
+def replay(view: View, keys: Keys, request: Request, row: Row) -> Replay:
     """Returns the stored answer of this row. Refuses if the terms or the quota do not allow this analyst to see it."""
-    reserved, question, payload, receipt = read_answer(view.entry, identity, row, request.digest)
+    reserved, question, payload, receipt = read_answer(view.entry, keys, row, request.digest)
     terms, caps = allowed_terms(view, request, question.loss)
     analyst = request.analyst
     seen = view.latest(replay_key(row.number, analyst)) if question.analyst != analyst else None
-    known = question.analyst == analyst or (seen is not None and check_shown(seen, identity, row.number, analyst))
+    known = question.analyst == analyst or (seen is not None and check_shown(seen, keys, row.number, analyst))
     used = None if known else quota(caps, terms.per_analyst, view.used(analyst), analyst, question.loss)
     total = state.decode_sums(view.get("total"))
     return Replay(StoredAnswer(payload, receipt, question.analyst, reserved.time, not known, caps, total), question.loss, used)
 
 
-def read_answer(
-    entry: Callable[[int], Row | None], identity: Identity, row: Row, digest: str
-) -> tuple[Entry, Reserved, str, Receipt]:
+def read_answer(entry: Callable[[int], Row | None], keys: Keys, row: Row, digest: str) -> tuple[Entry, Reserved, str, Receipt]:
     """Returns the reservation, the answer and its receipt. Refuses a wrong signature or an answer to another question.
 
     The `question` column of a row is not signed, so the digest inside the entry is compared."""
@@ -265,15 +263,13 @@ def read_answer(
     question = reserved.record
     if not isinstance(question, Reserved) or question.digest != answer.digest or committed.hash != row.hash:
         raise _damaged(row)
-    receipt = stored_receipt(identity.ledger, reserved, committed, row.signature)
-    if not receipt.verify(identity.public_key):
+    receipt = stored_receipt(keys.ledger, reserved, committed, row.signature)
+    if not receipt.verify(keys.at(row.number)):
         raise _damaged(row)
     return reserved, question, answer.payload, receipt
 
 
-def read_steps(
-    entry: Callable[[int], Row | None], identity: Identity, key: str, position: Position
-) -> list[tuple[Advanced, Receipt]]:
+def read_steps(entry: Callable[[int], Row | None], keys: Keys, key: str, position: Position) -> list[tuple[Advanced, Receipt]]:
     """Returns the entries of a stream, the first one first. Refuses a wrong signature, and a chain that is not its own."""
     found: list[tuple[Advanced, Receipt]] = []
     number, step = position.entry, position.step
@@ -288,20 +284,20 @@ def read_steps(
         before = entry(record.reserved)
         if before is None or hash_of(before.body) != before.hash or advanced.hash != row.hash:
             raise _damaged(row)
-        receipt = stored_receipt(identity.ledger, parse(before), advanced, row.signature)
-        if not receipt.verify(identity.public_key) or (not found and record.step != step):
+        receipt = stored_receipt(keys.ledger, parse(before), advanced, row.signature)
+        if not receipt.verify(keys.at(row.number)) or (not found and record.step != step):
             raise _damaged(row)
         found.append((record, receipt))
         number = record.before
     return found[::-1]
 
 
-def check_shown(row: Row, identity: Identity, committed: int, analyst: str) -> bool:
+def check_shown(row: Row, keys: Keys, committed: int, analyst: str) -> bool:
     """Returns True if a signed row says that this answer was shown to this analyst and counted. Refuses any other row."""
     entry = parse(row)
     if not isinstance(entry.record, Replayed) or (entry.record.committed, entry.record.analyst) != (committed, analyst):
         raise _damaged(row)
-    if entry.hash != row.hash or not is_signed(identity.public_key, entry_message(row.hash), row.signature):
+    if entry.hash != row.hash or not is_signed(keys.at(row.number), entry_message(row.hash), row.signature):
         raise _damaged(row)
     return True
 
@@ -328,22 +324,25 @@ def _damaged(row: Row) -> LedgerError:
 
 class Preview(NamedTuple):
     """What reserving would do. `again`: the entry of the stored answer that would be shown; `counted`: whether its price would
-    count in the analyst's quota; `refusal`: why the ledger would refuse, or empty."""
+    count in the analyst's quota; `refusal`: why the ledger would refuse, or empty; `waits`: why it would wait for a curator."""
 
     again: int | None = None
     refusal: str = ""
     counted: bool = False
+    waits: str = ""
 
 
 def preview(
     store: Store,
-    identity: state.Identity,
+    keys: Callable[[str | None], Keys],
     request: Request,
     declaration: Declaration,
     expected: tuple[str | None, ...],
     now: str,
 ) -> Preview:
     """Returns what reserving this request would do now, with this declaration in force if it may follow the `expected` ones.
+
+    `keys` reads the ledger's keys from their stored text.
 
     Raises ArgumentError for an undeclared analyst, as reserving does: another price would not help.
     """
@@ -354,9 +353,9 @@ def preview(
         if row is None:
             admit(view, request, now)
             return Preview()
-        counted = replay(view, identity, request, row).used is not None and declaration.per_analyst is not None
+        counted = replay(view, keys(view.get("keys")), request, row).used is not None and declaration.per_analyst is not None
     except (BudgetError, ApprovalError, LedgerError) as error:
-        return Preview(number, error.what)
+        return Preview(number, error.what, waits=error.why if isinstance(error, ApprovalError) else "")
     return Preview(number, counted=counted)
 
 
@@ -369,7 +368,7 @@ class SharePreview(NamedTuple):
 
 def preview_share(
     store: Store,
-    identity: state.Identity,
+    keys: Callable[[str | None], Keys],
     entry: int,
     request: Request,
     declaration: Declaration,
@@ -381,14 +380,14 @@ def preview_share(
         if row is None:
             raise LedgerError(f"There is no entry {entry}.", fix="run `dither verify`.")
         view = _in_force(store, request, declaration, expected)
-        return SharePreview(seen=replay(view, identity, request, row).used is None)
+        return SharePreview(seen=replay(view, keys(view.get("keys")), request, row).used is None)
     except (BudgetError, LedgerError) as error:
         return SharePreview(error.what)
 
 
 def _in_force(store: Store, request: Request, declaration: Declaration, expected: tuple[str | None, ...]) -> _Committed:
     """Returns the ledger as it would be with this declaration in force. Refuses if it may not follow the one that is."""
-    texts = store.several("catalog", "caps", "total", "fuse", "approvals", keys_of(request.analyst)[0])
+    texts = store.several("catalog", "caps", "total", "fuse", "approvals", "keys", keys_of(request.analyst)[0])
     wanted = state.Terms.of(declaration).text()
     check_in_force(texts.get("catalog"), (*expected, wanted))
     caps = texts.get("caps") or state.encode_caps(declaration.caps)

@@ -13,6 +13,7 @@ The state follows from the entries, and verification recomputes it. With it, a q
     fuse          whether failures closed the catalog to new questions
     streams       where each stream is, and stream:KEY, its encrypted state: see streams.py
     approvals     which questions need an approval, and which have one: see approvals.py
+    keys          rotations of the key: see Keys in receipts.py; and secrets, what the key before handed over, encrypted
     rolls, roll:NNN, seal    a two-level digest tree with a signature and MAC at its root
 
 Only the holder of the curator's key can change the state unnoticed.
@@ -225,7 +226,7 @@ def decode_caps(text: str) -> Caps:
 
 
 SEALED_KEYS = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
-LATER_KEYS = ("streams", "approvals")  # sealed where they exist, so that the seals of older ledgers stay as they are
+LATER_KEYS = ("streams", "approvals", "keys")  # sealed where they exist, so that the seals of older ledgers stay as they are
 STATE_KEYS = (*SEALED_KEYS, *LATER_KEYS, "seal")
 GROUPS = 128
 
@@ -300,6 +301,11 @@ class Sealed:
 
     def entry(self, number: int) -> Row | None:
         return self._inside.entry(number)
+
+    def reseal_with(self, key: Key) -> None:
+        """Has another key seal what was written."""
+        self._key = key
+        self._changed = True
 
     def close(self) -> None:
         if self._changed:

@@ -17,6 +17,7 @@ from pathlib import Path
 from dither.errors import ArgumentError, LedgerError
 from dither.ledger.state import Head, Identity
 from dither.ledger.stores.base import Row, Store
+from dither.process import PLAIN
 
 LONGEST = 200  # bytes of a line; one has about 120
 LOGS = ("-journal", "-wal", "-shm")  # files that SQLite uses beside a database
@@ -37,7 +38,7 @@ class Witness:
         """Creates the file if it is missing. Returns whether it was."""
         with self._trouble():
             try:
-                os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+                os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN, 0o600))
             except FileExistsError:
                 return False
         return True
@@ -75,7 +76,7 @@ class Witness:
     def add(self, ledger: str, head: Head) -> None:
         line = f"{ledger} {head}\n".encode("ascii")
         with self._trouble():
-            file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            file = os.open(self.path, os.O_WRONLY | os.O_APPEND | PLAIN)
             try:
                 if self._torn():
                     line = b"\n" + line

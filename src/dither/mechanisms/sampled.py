@@ -276,7 +276,7 @@ def amplified(epsilon: Fraction, q: Fraction) -> Fraction:
     def real() -> arb:
         return (1 + ball(q) * (exp(epsilon) - 1)).log()
 
-    return epsilon if q == 1 else min(epsilon, above(real))
+    return epsilon if q == 1 or epsilon > _HUGE else min(epsilon, above(real))
 
 
 def before_sampling(epsilon: Fraction, q: Fraction) -> Fraction:
@@ -286,7 +286,7 @@ def before_sampling(epsilon: Fraction, q: Fraction) -> Fraction:
     >>> before_sampling(Fraction(1, 10), Fraction(1, 10)), before_sampling(Fraction(1), Fraction(1))
     (Fraction(718673, 1000000), Fraction(1, 1))
     """
-    if q == 1:
+    if q == 1 or epsilon > _HUGE:
         return epsilon
 
     def real() -> arb:
@@ -301,6 +301,7 @@ def before_sampling(epsilon: Fraction, q: Fraction) -> Fraction:
 
 
 _DIGITS = 6
+_HUGE = 10**6  # a sample of such an epsilon costs no more than the whole, and hardly less; e^epsilon soon has no ball
 
 
 def _first_digit(value: Fraction) -> int:

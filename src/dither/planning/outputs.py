@@ -434,6 +434,7 @@ def explain(
         ("margins", f"hold for each number with {show_percent(confidence)} confidence, clipping and bounding not included")
     )
     lines += [("not included", text) for text in plan.margin_notes]
+    lines += [("note", text) for text in plan.query.unlisted]
     return "\n".join(f"{left:<{_WIDTH}} {right}".rstrip() for left, right in lines)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
+from html import escape
 from typing import Any
 
 from dither.catalog.text import key, quoted
@@ -105,6 +106,13 @@ class Proposal:
             covers = "covers" if self.enough is None else "may be far off, too: it is meant to cover"
             notes.append(f"# max_rows {covers} about {100 * COVERED:g} % of people; heavier ones are scaled down, not dropped")
         return "\n".join([*notes, self.toml])
+
+    def _repr_html_(self) -> str:
+        lines = str(self).split("\n")
+        notes = [line.removeprefix("# ") for line in lines if line.startswith("# ")]
+        doubtful = self.enough is not None or self.values == ()
+        shown = [f"<strong>{escape(notes[0])}</strong>" if doubtful else escape(notes[0]), *map(escape, notes[1:])]
+        return f"<p>{'<br>'.join(shown)}</p><pre>{escape(self.toml)}</pre>"
 
     def _found(self) -> str:
         """Shows how common a value is that was found."""

@@ -236,7 +236,7 @@ def encode_identities(texts: Sequence[str]) -> str:
 def _part(plan: Plan, forms: Forms, keys: list[Any], releases: list[Any], order: Order) -> dict[str, Any]:
     work, known = plan.work, plan.work.known
     return {
-        "source": encode(forms.source),
+        "source": encode(forms.source, known={}),
         "unit": forms.unit,
         "keys": keys,
         "known": None if known is None else [sorted(map(_constant, known[i]), key=_json) for i in order.keys],
@@ -263,28 +263,35 @@ def _release(noise: Noise, forms: Forms) -> dict[str, Any]:
     return {"measure": encode(noise.of.measure, forms), **extra, "noise": noise.record, **times}
 
 
-def encode(value: Any, forms: Forms | None = None) -> Any:
+def encode(value: Any, forms: Forms | None = None, known: dict[int, Any] | None = None) -> Any:
     """Encodes a value for JSON in exactly one way; expressions in normal form if `forms` are given.
+
+    `known`: encoded calls by id, so that a part that is used many times is encoded once. The value must keep them alive.
 
     >>> encode((1, Fraction(2), Fraction(1, 2), True, None, "1"))
     [1, 2, {'is': 'number', 'value': '1/2'}, True, None, '1']
     """
     if value is None or isinstance(value, (bool, str)):
         return value
-    if isinstance(value, (int, Fraction)):
-        return _number(Fraction(value))
     if isinstance(value, tuple):
-        return [encode(each, forms) for each in value]
-    if forms is not None and isinstance(value, (Column, Call, Literal)):
+        return [encode(each, forms, known) for each in value]
+    if known is not None and id(value) in known:
+        return known[id(value)]
+    if isinstance(value, (Column, Call, Literal)) and forms is not None:
         return forms.encode(value)
     if isinstance(value, Literal):
         return _constant(value.value)
+    if isinstance(value, (int, Fraction)):
+        return _number(Fraction(value))
     if type(value) not in NODES:
         raise TypeError(f"a question holds a {type(value).__name__}, which has no spelling")
     tag, names = NODES[type(value)]
     parts = {name: getattr(value, name) for name in names}
     told = {name: part for name, part in parts.items() if part or (type(value), name) not in LATER}
-    return {"is": tag, **{names[name]: encode(part, forms) for name, part in told.items()}}
+    made = {"is": tag, **{names[name]: encode(part, forms, known) for name, part in told.items()}}
+    if known is not None and isinstance(value, Call):
+        known[id(value)] = made
+    return made
 
 
 def _constant(value: Any) -> dict[str, Any]:

@@ -31,7 +31,10 @@ from dither.planning.program import Batch, Run, distinct_works
 from dither.planning.records import decode_noisy, encode_identities, encode_noisy
 from dither.planning.terms import Terms
 from dither.privacy.filters import Caps, Charge
+from dither.query.nodes import Query
+from dither.query.read import Question, show_question, text_of
 from dither.query.resolve.relations import Resolved
+from dither.query.union import Results
 from dither.query.work import Work
 
 MOST = 1000  # questions in one list
@@ -168,6 +171,26 @@ class Asked:
 
     queries: Sequence[Resolved]
     text: str
+
+
+def plan_questions(
+    questions: Sequence[Question],
+    terms: Terms,
+    weights: Sequence[Number] | None,
+    read: Callable[[Question], tuple[Sequence[Resolved], Query | Results]],
+    plan: Plans,
+    caps: Caps,
+) -> tuple[Several, list[Query | Results], str]:
+    """Returns the plans of a list of questions, how the answer of each is put together, and the list as text."""
+    asked: list[Asked] = []
+    shapes: list[Query | Results] = []
+    for place, question in enumerate(questions, start=1):
+        with refusing("Question", place, len(questions)):
+            queries, shape = read(question)
+        asked.append(Asked(queries, text_of(question)))
+        shapes.append(shape)
+    several = plan_several(asked, terms, weights, plan, caps=caps)
+    return several, shapes, ";\n".join(show_question(each) for each in questions)
 
 
 def plan_several(

@@ -505,3 +505,4 @@ class Query:
     groupings: tuple[tuple[int, ...], ...] = ()
     above: tuple[Outer, ...] = ()
     instead: str = field(default="", compare=False)
+    unlisted: tuple[str, ...] = field(default=(), compare=False, repr=False)  # notes on constants

@@ -129,7 +129,8 @@ def _compute(node: Compute, source: Form, places: Iterator[int]) -> Form:
     plain = {each.name: source.column(each.expression.name) for each in node.columns if isinstance(each.expression, Column)}
     if len(plain) == len(node.columns):
         return Form(source.relation, plain)
-    read = {each.name: _expression(each.expression, source) for each in node.columns}
+    known = dict[int, Expression]()
+    read = {each.name: _expression(each.expression, source, known) for each in node.columns}
     named = _named(_unique(read.values()), f"c{next(places)}.")
     names = {each.expression: each.name for each in named}
     return Form(Compute(source.relation, named), {old: names[value] for old, value in read.items()})
@@ -223,12 +224,12 @@ def _columns(expressions: Iterable[Expression | None]) -> frozenset[str]:
 
 
 def _expression(node: Expression, source: Form, known: dict[int, Expression] | None = None) -> Expression:
+    """Returns the form of an expression. `known`: forms by id, so that a part that is used many times is formed once."""
     if isinstance(node, Literal):
         return node
     if isinstance(node, Column):
-        return replace(node, name=source.column(node.name))
-    if known is None:
-        return _call(node, [_expression(argument, source) for argument in node.arguments])
+        return Column(source.column(node.name), node.span, node.words)
+    known = {} if known is None else known
     if id(node) not in known:
         known[id(node)] = _call(node, [_expression(argument, source, known) for argument in node.arguments])
     return known[id(node)]
@@ -253,7 +254,8 @@ def _call(node: Call, arguments: list[Expression]) -> Expression:
 
 def _comparison(name: str, left: Expression, right: Expression, node: Call) -> Call:
     left, right = _whole(left), _whole(right)
-    if _order(left) > _order(right):
+    first, second = _rank(left), _rank(right)
+    if first > second or (first == second and _order(left) > _order(right)):
         name, left, right = _SWAPPED[name], right, left
     return replace(node, name=name, arguments=(left, right))
 
@@ -293,15 +295,24 @@ def _join(name: str, parts: Iterable[Expression], node: Expression) -> Expressio
 
 
 def _unique(expressions: Iterable[Expression]) -> tuple[Expression, ...]:
-    return tuple(sorted(dict.fromkeys(expressions), key=_order))
+    unique, known = list(dict.fromkeys(expressions)), dict[int, tuple[Any, ...]]()
+    return tuple(sorted(unique, key=lambda each: _order(each, known)) if len(unique) > 1 else unique)
 
 
-def _order(node: Expression | None) -> tuple[Any, ...]:
-    """Returns a sort key for expressions: columns, then calls, then constants."""
-    if node is None:
-        return (0,)
+def _order(node: Expression | None, known: dict[int, tuple[Any, ...]] | None = None) -> tuple[Any, ...]:
+    """Returns a sort key for expressions: columns, then calls, then constants. `known`: keys of calls by id."""
+    if known is not None and id(node) in known:
+        return known[id(node)]
+    rank = _rank(node)
     if isinstance(node, Column):
-        return (1, node.name)
+        return (rank, node.name)
     if isinstance(node, Call):
-        return (2, node.name, tuple(_order(argument) for argument in node.arguments))
-    return (3, node.kind, str(node.value))
+        key = (rank, node.name, tuple(_order(argument, known) for argument in node.arguments))
+        if known is not None:
+            known[id(node)] = key
+        return key
+    return (rank,) if node is None else (rank, node.kind, str(node.value))
+
+
+def _rank(node: Expression | None) -> int:
+    return 0 if node is None else 1 if isinstance(node, Column) else 2 if isinstance(node, Call) else 3

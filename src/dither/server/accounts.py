@@ -5,6 +5,8 @@
     session   256 random bits in a cookie, a new one for every login. Stored as SHA-256
     code      a login that works once, within ten minutes, such as the link that `dither serve --demo` prints
 
+A token is also the password of the PostgreSQL protocol: what checks its proof is stored beside its hash (`wire/scram.py`).
+
 A token has scopes, at most those of its person's role. `ask` may spend; `replay` shows stored answers and can never spend;
 `audit` reads the whole ledger; `curate` decides on approvals. Every request looks its token up, so a revocation holds at once,
 in all worker processes. Failed logins count per name and address: ten in a minute, then they are refused unseen.
@@ -31,6 +33,7 @@ from dither.errors import AccessError, ArgumentError, BudgetError, Fix, Shell
 from dither.exact.numbers import show_about
 from dither.ledger.records import analyst_name
 from dither.server.store import ServiceStore
+from dither.server.wire.scram import Verifier, salt_of, verifier
 
 ROLES: dict[str, tuple[str, ...]] = {
     "analyst": ("ask", "replay"),
@@ -179,7 +182,10 @@ class Accounts:
         secret, ident, now = _new_secret("dth_"), secrets.token_hex(6), self._clock()
         expires = None if days is None else now + 86400 * days
         row = (ident, hashed(secret), name, " ".join(wanted), project, label[:200], now, expires)
-        self._store.write("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)", *row, durable=True)
+        checked = verifier(secret, self.salt(name))
+        with self._store.transaction(durable=True) as inside:
+            inside.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)", row)
+            inside.execute("INSERT INTO verifiers VALUES (?, ?, ?)", (ident, checked.stored, checked.server))
         return ident, secret
 
     def tokens(self, name: str | None = None) -> list[dict[str, Any]]:
@@ -202,22 +208,69 @@ class Accounts:
 
     def by_token(self, secret: str) -> Who | None:
         """Returns whose token this is; None if it is none, expired or revoked."""
-        if not _TOKEN.fullmatch(secret):
-            return None
+        return self._who("t.hash = ?", hashed(secret)) if _TOKEN.fullmatch(secret) else None
+
+    def _who(self, condition: str, value: bytes | str) -> Who | None:
         rows = self._store.read(
             "SELECT t.id, t.scopes, t.project, t.expires, p.name, p.role FROM tokens t JOIN people p ON p.name = t.person "
-            "WHERE t.hash = ? AND t.revoked IS NULL AND p.active = 1",
-            hashed(secret),
+            f"WHERE {condition} AND t.revoked IS NULL AND p.active = 1",
+            value,
         )
         if not rows or (rows[0][3] is not None and rows[0][3] <= self._clock()):
             return None
         ident, scopes, project, _, name, role = rows[0]
         return Who(name, role, frozenset(scopes.split()) & frozenset(ROLES[role]), project, ident)
 
+    # --- tokens as passwords of the PostgreSQL protocol ---------------------------------------------------------
+
+    @cached_property
+    def wire_secret(self) -> bytes:
+        """A secret of this service, made when it is first needed."""
+        self._store.write("INSERT OR IGNORE INTO secrets VALUES ('wire', ?)", secrets.token_bytes(32), durable=True)
+        return bytes(self._store.read("SELECT value FROM secrets WHERE name = 'wire'")[0][0])
+
+    def salt(self, name: str) -> bytes:
+        """Returns the salt of a person's tokens. A name that does not exist has one too."""
+        return salt_of(self.wire_secret, name)
+
+    def verifiers(self, name: str) -> list[tuple[str, Verifier]]:
+        """Returns the ids of a person's tokens with what checks them."""
+        rows = self._store.read(
+            "SELECT v.token, v.stored, v.server FROM verifiers v JOIN tokens t ON t.id = v.token "
+            "WHERE t.person = ? AND t.revoked IS NULL",
+            name,
+        )
+        return [(ident, Verifier(stored, server)) for ident, stored, server in rows]
+
+    def by_token_id(self, ident: str) -> Who | None:
+        """Returns whose token this is, as `by_token` does. For a connection that proved at its start that it has the token."""
+        return self._who("t.id = ?", ident)
+
+    def log_in_by_proof(self, name: str, address: str, prove: Callable[[Sequence[Verifier]], int | None]) -> Who:
+        """Returns who logs in. `prove` says which of the verifiers a proof fits; every failure has the same text."""
+        buckets = self._buckets(name, address)
+        self._check_tries(buckets)
+        known = self.verifiers(name) or [("", Verifier(secrets.token_bytes(32), b""))]  # nobody: the same work, in vain
+        place = prove([each for _, each in known])
+        who = None if place is None else self.by_token_id(known[place][0])
+        if who is None:
+            self._count_failure(buckets)
+            raise _wrong_login()
+        return who
+
     # --- sessions -----------------------------------------------------------------------------------------------
 
     def log_in(self, name: str, password: str, address: str, seconds: float) -> str:
         """Returns a new session. Every failure has the same text and takes the same work."""
+        self._check_password(name, password, address)
+        return self._session(name, seconds)
+
+    def exchange(self, name: str, password: str, address: str, days: float, label: str) -> tuple[str, str, str]:
+        """Returns the name, and the id and secret of a new token, for a password."""
+        self._check_password(name, password, address)
+        return (name, *self.make_token(name, days=days, label=label))
+
+    def _check_password(self, name: str, password: str, address: str) -> None:
         buckets = self._buckets(name, address)
         self._check_tries(buckets)
         rows = self._store.read("SELECT password FROM people WHERE name = ? AND active = 1", name)
@@ -226,7 +279,6 @@ class Accounts:
         if not right or stored is None or len(password) > LONGEST_PASSWORD:
             self._count_failure(buckets)
             raise _wrong_login()
-        return self._session(name, seconds)
 
     def _matches(self, stored: str, password: str) -> bool:
         with self._hashing:
@@ -269,6 +321,18 @@ class Accounts:
             raise _wrong_login()
         self._person(row[0])
         return self._session(row[0], seconds)
+
+    def has(self, name: str) -> bool:
+        """Returns whether there is, or was, a person of this name."""
+        return bool(self._store.read("SELECT 1 FROM people WHERE name = ?", name))
+
+    def log_in_proved(self, name: str, seconds: float) -> str:
+        """Returns a new session for a name that another login has proved. Refuses a name without an account."""
+        if not self._store.read("SELECT 1 FROM people WHERE name = ? AND active = 1", name):
+            raise AccessError(
+                "You have no account here.", status=403, fix="ask the curator to add you, by the name you have there."
+            )
+        return self._session(name, seconds)
 
     def _session(self, name: str, seconds: float) -> str:
         secret, now = secrets.token_urlsafe(32), self._clock()

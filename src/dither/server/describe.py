@@ -61,6 +61,7 @@ def _table(table: Table, schema: Any) -> dict[str, Any]:
         "edge": None if table.edges is None else {"ends": list(table.edges.ends), "unit": table.edges.unit},
         "max_rows": table.max_rows,
         "max_groups": table.max_groups,
+        "most_rows": table.most_rows,
         "key": table.key,
         "rows": {"public": table.rows.public, "at_least": table.rows.at_least},
         "caps": {"max_rows": table.caps.max_rows, "max_groups": table.caps.max_groups},

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,15 +23,18 @@ from dither import curator
 from dither.answer import Answer
 from dither.answers import Answers
 from dither.curator import Curator
-from dither.errors import AccessError, ArgumentError, BusyError, ConflictError, DitherError
+from dither.errors import AccessError, ArgumentError, BudgetError, BusyError, ConflictError, DitherError
+from dither.exact.numbers import positive
 from dither.history import ApprovalLog, HistoryRow
 from dither.ledger import opening
 from dither.ledger.ledger import time_now
 from dither.ledger.records import Advanced, Committed, parse
 from dither.ledger.verify.report import Report, verify
+from dither.planning.plan import Field
 from dither.server.accounts import Accounts, Who
-from dither.server.line import GoneError, Line
-from dither.server.requests import ANSWERING, Job, Requests, new_id
+from dither.server.clock import Clock, parts_of
+from dither.server.line import GoneError, Line, Still
+from dither.server.requests import ANSWERING, FAULT, Job, Requests, new_id
 from dither.server.settings import Settings
 from dither.server.sources import check_sources
 from dither.server.store import ServiceStore
@@ -40,7 +43,8 @@ from dither.workspace import beside
 
 LONGEST_KEY = 200
 MOST_QUESTIONS = 100
-Still = Callable[[], Awaitable[bool]]
+TERMS = ("epsilon", "delta", "margin", "of", "confidence", "assume_rows", "max_rows", "max_groups", "left_out", "sample")
+Step = tuple[Line, Callable[[str], str | None]]  # where it waits for its turn, and what it does then
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,10 @@ class Desk:
         self.requests = Requests(store, settings.tick)
         self.asking = Line(settings.threads, settings.waiting, settings.waiting_each, "ask")
         self.reading = Line(2, 4 * settings.waiting, 4 * settings.waiting_each, "read")
+        self.paying = Line(1, settings.waiting, settings.waiting_each, "pay")  # with a clock: one paid question at a time
+        self.clock = make_clock(settings, store)
+        if self.clock is not None:
+            survey.session.clock = self.clock.hold
         self._verifying = asyncio.Semaphore(1)
         self._log = ApprovalLog(survey.ledger.store)
         self._log_lock = threading.Lock()
@@ -82,7 +90,16 @@ class Desk:
         question: Any = asked.given
         call: Callable[[], Any] = partial(self.survey.quote, question, **asked.terms, analyst=who.name)
         data: dict[str, Any] = await self.reading.run(who.name, lambda: call().as_data(), still)
-        return data
+        return data if self.clock is None else data | {"clock": self.clock.price(_parts(asked))}
+
+    async def schema(self, who: Who, asked: Asked) -> tuple[Field, ...]:
+        """Returns the columns of a question's answer. They follow from its plan: nothing is run, and nothing is charged."""
+        who.require("replay")
+        self._check_length(asked)
+        question: Any = asked.given
+        call: Callable[[], Any] = partial(self.survey.quote, question, **asked.terms, analyst=who.name)
+        found: tuple[Field, ...] = await self.reading.run(who.name, lambda: call().schema)
+        return found
 
     async def ask(
         self, who: Who, asked: Asked, key: str | None = None, request: bytes = b"", *, wait: float, still: Still | None = None
@@ -93,20 +110,31 @@ class Desk:
         self._check_length(asked)
         if stored and (asked.fresh or asked.free):
             who.require("ask")
-        return await self._run(who, partial(self._answer, who, asked, stored), key, request, asked.fresh, wait, still)
+        call = partial(self._answer, who, asked, stored)
+        steps: list[Step] = [(self.asking, call)]
+        if self.clock is not None and not (stored or asked.free):
+            look = partial(self._look_up, who, asked)
+            steps = [
+                *([] if asked.fresh else [(self.asking, look)]),
+                (self.paying, partial(self._on_clock, _parts(asked), call)),
+            ]
+        return await self._run(who, steps, key, request, asked.fresh, wait, still)
 
     async def suggest(
         self, who: Who, column: str, terms: Mapping[str, Any], key: str | None, request: bytes, *, wait: float, still: Still
     ) -> Job:
         """Proposes bounds for a column, at a price."""
         who.require("ask")
+        texts = (column, column, *([terms["by"]] if terms.get("by") else []))  # its questions: values, rows, groups of a person
+        self._check_length(Asked(texts))
         call = partial(self._suggest, who, column, terms)
-        return await self._run(who, call, key, request, bool(terms.get("fresh")), wait, still)
+        step = (self.asking, call) if self.clock is None else (self.paying, partial(self._on_clock, parts_of(*texts), call))
+        return await self._run(who, [step], key, request, bool(terms.get("fresh")), wait, still)
 
     async def _run(
         self,
         who: Who,
-        call: Callable[[str], str],
+        steps: Sequence[Step],
         key: str | None,
         request: bytes,
         fresh: bool,
@@ -123,19 +151,40 @@ class Desk:
                 "A fresh answer is paid for each time, so a request for one needs an Idempotency-Key.",
                 fix="send a header Idempotency-Key with a new random text; a retry sends the same one.",
             )
-        task = asyncio.create_task(self.asking.run(who.name, partial(self._settled, job, call), still))
-        done, _ = await asyncio.wait({task}, timeout=wait)
-        if done:
-            try:
+        promised = False
+
+        async def wanted() -> bool:
+            return promised or still is None or await still()
+
+        try:
+            task = self._begin(who, job, steps, None if still is None else wanted)
+            done, _ = await asyncio.wait({task}, timeout=wait)
+            if done:
                 return Job(job, who.name, "done", body=task.result())
-            except (BusyError, GoneError) as error:
-                self._give_up(job, key, error)
-                raise
+        except (BusyError, GoneError) as error:
+            self._give_up(job, key, error)
+            raise
+        promised = True  # whoever asked was told where to look, and need not stay
         self.requests.start(job, who.name)
         if task.done() and not task.cancelled() and task.exception() is None:  # it ended meanwhile
             return Job(job, who.name, "done", body=task.result())
-        task.add_done_callback(lambda ended: None if ended.cancelled() else _seen(ended.exception()))
+        task.add_done_callback(lambda ended: None if ended.cancelled() else self._note(job, who, ended))
         return Job(job, who.name, ANSWERING)
+
+    def _begin(self, who: Who, job: str, steps: Sequence[Step], still: Still | None) -> asyncio.Future[str | None]:
+        """Takes a place in a line for the first step, or refuses. A single step needs no task of its own."""
+        if len(steps) > 1:
+            return asyncio.create_task(self._in_turn(who, job, steps, still))
+        line, call = steps[0]
+        return line.enter(who.name, partial(self._settled, job, call), still)
+
+    async def _in_turn(self, who: Who, job: str, steps: Sequence[Step], still: Still | None) -> str | None:
+        """Takes one step after the other, each in its line, until one gives the answer."""
+        for line, call in steps:
+            found = await line.run(who.name, partial(self._settled, job, call), still)
+            if found is not None:
+                return found
+        raise TypeError("the last step gives an answer")
 
     async def _claim(self, who: Who, key: str, request: bytes, job: str) -> Job | None:
         """Claims a key for a new job; or returns the job of the earlier request with this key."""
@@ -154,20 +203,48 @@ class Desk:
             problem = error.as_data() if isinstance(error, DitherError) else {"charged": "nothing"}
             self.requests.fail(job, problem)
 
-    def _settled(self, job: str, call: Callable[[str], str]) -> str:
+    def _note(self, job: str, who: Who, ended: asyncio.Future[str | None]) -> None:
+        """Takes note of how a job ended that nobody waits for. A thread has stored it already, unless nobody could look the job
+        up at that moment, or it never began."""
+        found, error = self.requests.find(job, who.name), ended.exception()
+        if found is None or found.state != ANSWERING:
+            return
+        if error is None:
+            self.requests.finish(job, who.name, None, ended.result() or "")
+        else:
+            told = BusyError() if isinstance(error, GoneError) else error
+            self.requests.fail(job, told.as_data() if isinstance(told, DitherError) else FAULT)
+
+    def _settled(self, job: str, call: Callable[[str], str | None]) -> str | None:
         """Runs in a thread: answers, and notes a failure for whoever looks the job up."""
         try:
             return call(job)
         except DitherError as error:
             self.requests.fail(job, error.as_data())
             raise
+        except Exception:  # a fault of our own, after which nobody knows what was charged: its key stays taken
+            self.requests.fail(job, FAULT)
+            raise
+
+    def _look_up(self, who: Who, asked: Asked, job: str) -> str | None:
+        """Returns the stored answer, which waits for no tick; None if there is none, or it would count in a quota."""
+        try:
+            return self._answer(who, asked, True, job)
+        except BudgetError:
+            return None
+
+    def _on_clock(self, parts: int, call: Callable[[str], str], job: str) -> str:
+        if self.clock is None:
+            return call(job)
+        with self.clock.question(parts):
+            return call(job)
 
     def _answer(self, who: Who, asked: Asked, stored: bool, job: str) -> str:
         terms: dict[str, Any] = dict(asked.terms) | {"analyst": who.name}
         terms |= {"free": True} if asked.free else {"fresh": asked.fresh, "stored": stored}
         question: Any = asked.given
         held = None if stored or asked.free else self._hold(who, asked)
-        charged: int | None = None
+        charged: int | None = 0
         try:
             found: Answer | Answers = self.survey.ask(question, **terms)
             charged = None if found.replayed or asked.free else _entry(found)
@@ -175,10 +252,17 @@ class Desk:
             charged = None if error.charged == "nothing" else 0
             raise
         finally:
-            self.accounts.settle(held, charged)
-        body = self._body(found, asked.payload)
-        self.requests.finish(job, who.name, _entry(found), body)
+            with suppress(DitherError):  # it stays counted, rather than the answer lost
+                self.accounts.settle(held, charged)
+        body = self._body(found, asked)
+        self._keep(job, who, _entry(found), body)
         return body
+
+    def _keep(self, job: str, who: Who, entry: int | None, body: str) -> None:
+        """Keeps an answer for whoever looks it up. If that fails it is given all the same: an error here would say that nothing
+        was charged, and a retry would pay again."""
+        with suppress(DitherError):
+            self.requests.finish(job, who.name, entry, body)
 
     def _hold(self, who: Who, asked: Asked) -> int | None:
         """Counts the price in the quota of the token's project, if it has one."""
@@ -190,7 +274,7 @@ class Desk:
         return None if again else self.accounts.hold(who, quoted.total.epsilon)
 
     def _suggest(self, who: Who, column: str, terms: Mapping[str, Any], job: str) -> str:
-        held = self.accounts.hold(who, Fraction(str(terms["epsilon"]))) if who.project is not None else None
+        held = self.accounts.hold(who, positive(terms["epsilon"], "epsilon"))
         charged: int | None = 0
         try:
             proposal = self.survey.suggest(column, **terms, analyst=who.name)
@@ -199,24 +283,29 @@ class Desk:
             charged = None if error.charged == "nothing" else 0
             raise
         finally:
-            self.accounts.settle(held, charged)
+            with suppress(DitherError):  # it stays counted, rather than the answer lost
+                self.accounts.settle(held, charged)
         body = proposal.to_json()
-        self.requests.finish(job, who.name, None, body)
+        self._keep(job, who, None, body)
         return body
 
-    def _body(self, found: Answer | Answers, payload: bool) -> str:
+    def _body(self, found: Answer | Answers, asked: Asked) -> str:
         entry = _entry(found)
         data = found.as_data() | {"id": None if entry is None else str(entry), "entry": entry, "left": found.left()}
+        data["terms"] = {name: value for name in TERMS if (value := asked.terms.get(name)) is not None}
         if isinstance(found, Answer):
             data |= {"notes": found.notes(), "cells": found.cells()}
-        if payload:
-            data["payload"] = self._payload(entry)
+        if asked.payload:
+            data |= self._committed(entry)
         return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
-    def _payload(self, entry: int | None) -> str | None:
+    def _committed(self, entry: int | None) -> dict[str, str | None]:
+        """Returns the noisy numbers as the ledger has them, and their whole entry: the receipt has signed its hash."""
         row = None if entry is None else self.survey.ledger.store.entry(entry)
         record = None if row is None else parse(row).record
-        return record.payload if isinstance(record, Committed | Advanced) else None
+        if row is None or not isinstance(record, Committed | Advanced):
+            return {"payload": None, "committed": None}
+        return {"payload": record.payload, "committed": row.body}
 
     def _check_length(self, asked: Asked) -> None:
         if not isinstance(asked.question, str) and len(asked.question) > MOST_QUESTIONS:
@@ -283,9 +372,9 @@ class Desk:
         return found
 
     def is_ready(self) -> bool:
-        """Returns whether questions can be answered: the ledger and the accounts can be read, and the line is open."""
+        """Returns whether questions can be answered: the key is in force, ledger and accounts can be read, the line is open."""
         try:
-            self.survey.ledger.head()
+            self.survey.ledger.check_key()
             self.store.read("SELECT 1")
             self.survey.session.check_unchanged()
         except DitherError:
@@ -296,9 +385,10 @@ class Desk:
 
     async def stop(self, seconds: float) -> None:
         """Refuses who waits, lets what runs end, and settles what does not end in time: its price stays charged."""
-        self.asking.close()
-        self.reading.close()
-        if not await self.asking.drained(seconds):
+        lines = (self.asking, self.paying)
+        for line in (*lines, self.reading):
+            line.close()
+        if not all(await asyncio.gather(*(line.drained(seconds) for line in lines))):
             await asyncio.to_thread(self.survey.ledger.abandon)
 
     def close(self) -> None:
@@ -313,8 +403,21 @@ def _entry(found: Answer | Answers) -> int | None:
     return None if receipt is None or receipt.derived else int(receipt.body["entry"]["number"])
 
 
-def _seen(error: BaseException | None) -> None:
-    """Takes note of an error that nobody waits for: it is stored with its job."""
+def _parts(asked: Asked) -> int:
+    """Returns how many questions this counts as for the clock. Its parameters are part of its text."""
+    more = str(asked.terms.get("params") or "")
+    texts = [asked.question] if isinstance(asked.question, str) else list(asked.question)
+    return parts_of(texts[0] + more, *texts[1:]) if texts else 1
+
+
+def make_clock(settings: Settings, store: ServiceStore) -> Clock | None:
+    """Returns the clock that answers leave by; None if they leave when they are there."""
+    if settings.delay is None:
+        return None
+    total = settings.clock.get("total") if isinstance(settings.clock, Mapping) else None
+    return Clock(
+        settings.delay, None if total is None else Fraction(total), store, store.path.with_name(f"{store.path.name}.clock")
+    )
 
 
 def people_file(settings: Settings) -> Path:

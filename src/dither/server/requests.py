@@ -12,7 +12,7 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +22,18 @@ from dither.server.store import ServiceStore
 
 ANSWERING, DONE, FAILED = "answering", "done", "failed"
 _NEW = "INSERT OR IGNORE INTO jobs VALUES (?, ?, ?, ?, NULL, NULL, ?)"
-_LOST = DitherError(
+_FAULT = DitherError(
+    "The server could not do this.",
+    fix="tell the curator; your history says whether anything was charged.",
+    charged="nothing, unless your history shows a new entry",
+)
+FAULT: Mapping[str, Any] = _FAULT.as_data() | {"code": "server"}  # of the server itself: its text is constant
+_ENDED = DitherError(
     "The server ended while it was answering this question.",
     fix="ask it again: if it was answered, the stored answer is free. Your history says what was charged.",
     charged="the price of the question, if your history shows its entry",
 )
+LOST: Mapping[str, Any] = _ENDED.as_data() | {"code": "server"}
 
 
 @dataclass(frozen=True)
@@ -104,7 +111,7 @@ class Requests:
             return None
         state, problem, created, worker = rows[0]
         if state == ANSWERING and worker != process(int(worker.partition(".")[0])):
-            return Job(job, person, FAILED, problem=_LOST.as_data())
+            return Job(job, person, FAILED, problem=LOST)
         ticks = max(0, int((self._clock() - created) // self._tick))
         return Job(job, person, state, ticks, problem=None if problem is None else json.loads(problem))
 
@@ -114,3 +121,13 @@ class Requests:
             "SELECT body FROM answers WHERE entry = ? AND person = ? ORDER BY created DESC LIMIT 1", entry, person
         )
         return rows[0][0].decode() if rows else None
+
+    def terms(self, entries: Sequence[int | None]) -> dict[int, dict[str, Any]]:
+        """Returns the terms at which the answers of these entries were asked for, as far as they were asked for here."""
+        numbers = [entry for entry in entries if entry is not None]
+        rows = self._store.read(
+            "SELECT entry, json_extract(CAST(body AS TEXT), '$.terms') FROM answers "
+            f"WHERE entry IN ({', '.join('?' * len(numbers))}) ORDER BY created",
+            *numbers,
+        )
+        return {entry: json.loads(text) for entry, text in rows if text is not None}

@@ -26,6 +26,8 @@ CREATE TABLE IF NOT EXISTS sessions (
     hash BLOB PRIMARY KEY, person TEXT NOT NULL REFERENCES people, created REAL NOT NULL, expires REAL NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS codes (
     hash BLOB PRIMARY KEY, person TEXT NOT NULL REFERENCES people, expires REAL NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS oidc (
+    hash BLOB PRIMARY KEY, nonce TEXT NOT NULL, verifier TEXT NOT NULL, expires REAL NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS failures (bucket BLOB NOT NULL, minute INTEGER NOT NULL, count INTEGER NOT NULL,
     PRIMARY KEY (bucket, minute)) STRICT;
 CREATE TABLE IF NOT EXISTS projects (name TEXT PRIMARY KEY, quota TEXT) STRICT;
@@ -42,22 +44,25 @@ CREATE TABLE IF NOT EXISTS keys (
     PRIMARY KEY (person, key)) STRICT;
 CREATE TABLE IF NOT EXISTS answers (
     job TEXT PRIMARY KEY, entry INTEGER, person TEXT NOT NULL, body BLOB NOT NULL, created REAL NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS clock (id INTEGER PRIMARY KEY, epsilon TEXT NOT NULL, delta TEXT NOT NULL) STRICT;
 CREATE INDEX IF NOT EXISTS answers_entry ON answers (entry, person);
+CREATE TABLE IF NOT EXISTS verifiers (
+    token TEXT PRIMARY KEY REFERENCES tokens, stored BLOB NOT NULL, server BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
 """
 _VERSION = 1
 
 
 class ServiceStore:
-    """One connection to the file, used by one thread at a time."""
+    """Two connections to the file, each used by one thread at a time. Who reads never waits for who writes to the disk."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
+        self._reading = threading.Lock()
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._connection = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
-            for pragma in ("journal_mode = WAL", "foreign_keys = ON", "trusted_schema = OFF", "synchronous = NORMAL"):
-                self._connection.execute(f"PRAGMA {pragma}").fetchone()
+            self._connection, self._reader = _connect(path), _connect(path)
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
             if version > _VERSION:
                 raise _unusable(path)
@@ -86,9 +91,9 @@ class ServiceStore:
                         connection.rollback()
 
     def read(self, statement: str, *values: Any) -> list[Any]:
-        with self._lock:
+        with self._reading:
             try:
-                return self._connection.execute(statement, values).fetchall()
+                return self._reader.execute(statement, values).fetchall()
             except sqlite3.Error:
                 raise _unusable(self.path) from None
 
@@ -98,8 +103,16 @@ class ServiceStore:
             return inside.execute(statement, values).rowcount
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock, self._reading:
+            self._reader.close()
             self._connection.close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    made = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+    for pragma in ("journal_mode = WAL", "foreign_keys = ON", "trusted_schema = OFF", "synchronous = NORMAL"):
+        made.execute(f"PRAGMA {pragma}").fetchone()
+    return made
 
 
 def _unusable(path: Path) -> DitherError:

@@ -26,10 +26,11 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dither.errors import ArgumentError, DitherError
 from dither.ledger.files import draft_of, has_one_name, publish, remove_stale_drafts
-from dither.ledger.receipts import Key
+from dither.ledger.receipts import STREAM_USE, Key
+from dither.process import PLAIN, sync_folder
 
 HEAD = b"dither running sum 1\n"
-USE = "running sums 1"
+USE = STREAM_USE
 _SALT, _NONCE = 32, 12
 
 
@@ -79,7 +80,7 @@ def write(path: Path, sealed: bytes) -> Path:
     remove_stale_drafts(path)
     draft = draft_of(path)
     try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN, 0o600), "wb") as out:
             out.write(sealed)
             out.flush()
             os.fsync(out.fileno())
@@ -119,7 +120,7 @@ def taken(path: Path) -> Iterator[bytes]:
         raise
     try:
         aside.unlink()
-        _sync(real.parent)
+        sync_folder(real.parent)
     except OSError:
         raise DitherError(f"{name} cannot be removed, so it is not loaded.", fix="see to its folder.") from None
 
@@ -131,12 +132,3 @@ def _take(path: Path, aside: Path) -> None:
     if not has_one_name(path):
         raise DitherError(f"{path.name} has a second name, by which it could be loaded again.", fix="remove the other name.")
     os.rename(path, aside)
-
-
-def _sync(folder: Path) -> None:
-    """Makes what happened to the names in a folder durable."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

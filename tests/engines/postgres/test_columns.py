@@ -8,6 +8,7 @@ import pytest
 
 import dither as dt
 from dither.engines.postgres import columns
+from dither.engines.postgres.report import report_data
 from engines.places import PostgresPlace
 
 pytestmark = pytest.mark.slow
@@ -89,3 +90,21 @@ def test_a_lost_index_and_a_new_child_are_noticed_before_the_charge(place: Postg
         place.run(change)
         with pytest.raises(dt.DitherError, match="Charged: nothing"):
             asked.ask("SELECT COUNT(*) AS n FROM t WHERE TRUE", epsilon=2, fresh=True)
+
+
+def test_a_misspelt_table_is_told_the_nearest_name(place: PostgresPlace) -> None:
+    place.run("CREATE TABLE visits (id bigint); CREATE TABLE other (id bigint)")
+    for written, near in (("visit", "did you mean visits?"), ("nothing_like_it", "Fix: Name its schema")):
+        table = dt.Table(place.address(written), unit="id", max_rows=1)
+        with pytest.raises(dt.CatalogError) as refused:
+            dt.open(dt.Catalog({"t": table}, dt.Budget(1)), ledger=":memory:")
+        assert near in str(refused.value)
+
+
+def test_rows_of_people_who_are_in_no_list_are_counted(place: PostgresPlace) -> None:
+    place.run("CREATE TABLE p (id bigint); CREATE TABLE v (id bigint); INSERT INTO p VALUES (1); INSERT INTO v VALUES (1), (2)")
+    unit = {"column": "id", "references": "p.id"}
+    tables = {"p": dt.Table(place.address("p"), unit="id", max_rows=1), "v": dt.Table(place.address("v"), unit=unit)}
+    (_, visits), error = report_data(dt.Catalog(tables, dt.Budget(1)))
+    assert error is None
+    assert (visits.unmatched, visits.parent) == (1, "p")

@@ -30,6 +30,7 @@ class DuckDBBackend(Backend):
     threads: int | None = None
     memory_limit: str | None = None
     name: str = "DuckDB"
+    leaves_out: bool = True
 
     def takes(self, source: Any) -> bool:
         """Takes every source that no other backend takes; `open` refuses those that are neither path nor frame."""

@@ -244,7 +244,7 @@ class DuckDBDialect(Dialect):
 
     # --- shapes -------------------------------------------------------------------------------------------------
 
-    def test_late(self, test: str, count: str) -> str:
+    def test_late(self, test: str, count: str, *, by_unit: bool) -> str:
         """Adds a condition on the count, so that DuckDB cannot test every row's key instead of each group's, which would double
         the time. A count is never negative, but DuckDB does not know that."""
         return f"({test} OR {count} < 0)"

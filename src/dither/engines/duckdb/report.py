@@ -22,7 +22,7 @@ from dither.engines.duckdb.guesses import DAYS, TIMES
 from dither.engines.duckdb.sources import Sources, open_catalog
 from dither.engines.duckdb.views import stored_and_read
 from dither.engines.opening import identifying
-from dither.engines.sql.facts import listed, outside, owned, unique_columns
+from dither.engines.sql.facts import listed, outside, owned, unique_columns, unmatched
 from dither.errors import CatalogError
 
 _WORTH = 0.01  # the share of unread cells from which formats are tried
@@ -61,7 +61,12 @@ def _table(connection: DuckDBPyConnection, catalog: Catalog, name: str, source: 
     unit = table.unit.column if table.unit else None
     nobody = next((each.missing + each.unread + each.long for each in reports if each.column == unit), 0)
     unique = {column: columns[column][1] for column in unique_columns(catalog, name)}
-    return TableReport(name, rows, tuple(reports), unit, nobody, _repeated(connection, unique, source))
+    left_out = (
+        None
+        if table.most_rows is None or unit is None
+        else (table.most_rows, *_beyond(connection, columns[unit][1], table.most_rows, source))
+    )
+    return TableReport(name, rows, tuple(reports), unit, nobody, _repeated(connection, unique, source), most_rows=left_out)
 
 
 def _counts(stored: str, read: str, short: str, type: str, facts: ColumnFacts) -> list[str]:
@@ -81,6 +86,13 @@ def _counts(stored: str, read: str, short: str, type: str, facts: ColumnFacts) -
         f"min(CAST({stored} AS VARCHAR)) FILTER ({unread})",
         f"mode(CAST({stored} AS VARCHAR)) FILTER ({unlisted})",
     ]
+
+
+def _beyond(connection: DuckDBPyConnection, unit: str, most: int, source: SqlSource) -> tuple[int, int]:
+    """Returns how many people have more rows than this, and how many rows more."""
+    each = f"SELECT count(*) AS n FROM (SELECT {unit} AS u FROM {source.sql}) WHERE u IS NOT NULL GROUP BY u HAVING n > {most}"
+    ((people, rows),) = connection.execute(f"SELECT count(*), coalesce(sum(n - {most}), 0) FROM ({each})").fetchall()
+    return int(people), int(rows)
 
 
 def _repeated(connection: DuckDBPyConnection, keys: dict[str, str], source: SqlSource) -> tuple[tuple[str, int], ...]:
@@ -146,11 +158,14 @@ def _with_people(opened: Sources, report: TableReport) -> TableReport:
     above = "".join(f", count(*) FILTER (g{place} > {groups})" for place in range(len(named)))
     heavy = f"coalesce(max(n), 0), count(*) FILTER (n > {most}), coalesce(sum(greatest(n - {most}, 0)), 0)"
     nobody = "(SELECT coalesce(sum(n), 0) FROM e WHERE u IS NULL)"
+    nobody += f", {unmatched(opened.catalog, report.table, identifier, identifier)}"
     counts = f"""WITH e AS MATERIALIZED ({each})
         SELECT {nobody}, count(*), coalesce(quantile_disc(n, 0.95), 0), {heavy}{above} FROM e WHERE u IS NOT NULL"""
     try:
-        ((lost, people, usual, heaviest, over, beyond, *more),) = opened.connection.execute(counts).fetchall()
+        ((lost, strange, people, usual, heaviest, over, beyond, *more),) = opened.connection.execute(counts).fetchall()
     except DuckDBError:  # such as too little memory: the rest of the report stands
         return report
     found = People(people, usual, heaviest, table.max_rows, over, int(beyond), groups, tuple(zip(named, more, strict=True)))
-    return replace(report, without_unit=max(report.without_unit, int(lost)), people=found)
+    parent = table.unit.references[0] if table.unit.references else None
+    nobodys = max(report.without_unit, int(lost))
+    return replace(report, without_unit=nobodys, unmatched=int(strange), parent=parent, people=found)

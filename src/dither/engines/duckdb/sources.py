@@ -11,6 +11,7 @@ that do not fit are NULL. So no stored value can make a question fail, and an un
 from __future__ import annotations
 
 import os
+import secrets
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,7 +41,7 @@ from dither.engines.duckdb.files import (
 from dither.engines.duckdb.frames import arrow_kind, frame_columns, frame_schema, is_frame
 from dither.engines.duckdb.spill import Spill, sweep
 from dither.engines.duckdb.stored import StoredError
-from dither.engines.duckdb.views import filtered, has_settings, typed_columns, view, whole
+from dither.engines.duckdb.views import filtered, has_settings, kept, typed_columns, view, whole
 from dither.engines.opening import check_unique, completed, identifying, kinds_of, with_found
 from dither.engines.verified import Verified, file_stats
 from dither.errors import CatalogError, Fix, Shell
@@ -144,6 +145,7 @@ class _Opening:
         self._progress = progress
         self._settings = threads, memory_limit
         self._verified = Verified(duckdb.__version__)
+        self._secret = secrets.token_bytes(16)  # keys the choice of rows beyond `most_rows`, anew at each opening
         self._frames: dict[str, tuple[Any, dict[str, str]]] = {}  # converted once: a stream can be read only once
         self._careful: set[str] = set()  # tables on which DuckDB's reader failed
         self._placed: dict[str, SqlSource] = {}
@@ -209,23 +211,23 @@ class _Opening:
         table, source, exact = catalog.tables[name], self._placed[name], identifying(catalog, name)
         if source.copied:
             as_stored = partial(self._inspect, connection, catalog, name)
-            return _copy_texts(connection, name, table, source, exact, as_stored)
+            return _copy_texts(connection, name, table, source, exact, as_stored, self._secret)
         careful = name in self._careful
         if careful and source.parquet:
             source = _copy_parquet_files(connection, name, table, source)
-        settings = has_settings(table, source)
+        copied = has_settings(table, source) or table.most_rows is not None
         try:
-            for guarded in (False, True) if not careful and not settings else (True,):
+            for guarded in (False, True) if not careful and not copied else (True,):
                 text = view(table, source, exact, guarded=guarded)
                 reading = whole(table, source, exact, guarded=guarded)
-                if settings:  # the rows are copied below, so that questions do not pay for patterns and formats
+                if copied:  # the rows are copied below, so that questions do not pay for patterns and formats
                     break
                 if not self._needs_guards(connection, [reading, *filtered(table, text)], () if careful else source.files):
                     break
             # If guards are needed, the rows are copied: DuckDB computes functions of all values in a file's dictionary, even of
             # those that a guard leaves out, so the running time would reveal one long cell.
-            kind = "TABLE" if settings or (guarded and source.parquet and not careful) else "VIEW"
-            connection.execute(f"CREATE {kind} {identifier(name)} AS {text}")
+            kind = "TABLE" if copied or (guarded and source.parquet and not careful) else "VIEW"
+            connection.execute(f"CREATE {kind} {identifier(name)} AS {kept(table, text, self._secret)}")
             self._inspect(connection, catalog, name, source)
         except duckdb.OutOfMemoryException:
             raise
@@ -250,7 +252,8 @@ class _Opening:
         quoted, files = identifier(column), self._placed[name].files
         rows = f"SELECT 1 FROM {identifier(name)} WHERE {quoted} IS NOT NULL GROUP BY {quoted} HAVING count(*) > 1"
         statement = f"{rows}\n{text}"
-        known = name not in self._careful and not self._placed[name].copied
+        changes = self._placed[name].copied or self._catalog.tables[name].most_rows is not None
+        known = name not in self._careful and not changes
         if known and self._verified.holds(statement, files):
             return 0
         before = file_stats(files)
@@ -304,6 +307,7 @@ def _copy_texts(
     source: SqlSource,
     exact: frozenset[str],
     inspect: Callable[[SqlSource], None],
+    secret: bytes,
 ) -> str:
     """Copies the rows of a file, as text first: a cast while DuckDB reads a CSV drops rows that do not fit."""
     as_text = identifier(f"{name} as text")  # no table has this name, because of its spaces
@@ -318,7 +322,7 @@ def _copy_texts(
             connection.execute(f"CREATE TABLE {as_text} AS SELECT * FROM {source.sql}")
             if connection.execute(f"SELECT count(*) FROM {as_text}").fetchall() != [(count,)]:
                 raise duckdb.InvalidInputException
-        connection.execute(f"CREATE TABLE {identifier(name)} AS {text}")
+        connection.execute(f"CREATE TABLE {identifier(name)} AS {kept(table, text, secret)}")
         inspect(replace(source, sql=as_text))
         connection.execute(f"DROP TABLE {as_text}")
     except LineError as error:

@@ -6,6 +6,9 @@ two, so there only whole numbers are read. A value that cannot be cast is NULL.
 A text cell of more than `longest` characters is NULL, so that no cell makes a question slow. In an identifying column its row
 is left out; it is never cut, which could make one person of two. A decimal of more digits than its type allows is NULL, too.
 Most tables have neither. There the guards would only cost time, so a view has none after its files were read and needed none.
+
+A table with `most_rows` is always guarded and copied, whatever its rows: how it is read, and so the time of other questions,
+depends on no cell.
 """
 
 from __future__ import annotations
@@ -39,6 +42,24 @@ def view(table: Table, source: SqlSource, exact: frozenset[str], *, guarded: boo
     columns, conditions = _columns(table, source, exact, guarded)
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return f"SELECT {columns} FROM {source.sql}{where}"
+
+
+def kept(table: Table, text: str, secret: bytes) -> str:
+    """Prints the rows of a view without those of a unit beyond `most_rows`, chosen by a keyed hash of the unit's own rows.
+
+    Equal rows have equal hashes, and it does not matter which of them stays."""
+    if table.most_rows is None or table.unit is None:
+        return text
+    first, last = int.from_bytes(secret[:8], "big"), int.from_bytes(secret[8:16], "big")
+    unit, columns = identifier(table.unit.column), ", ".join(map(identifier, table.columns))
+    hashed = f"hash(hash({first}::UBIGINT, {columns}), {last}::UBIGINT)"
+    heavy = f"SELECT {unit} AS u FROM r WHERE {unit} IS NOT NULL GROUP BY u HAVING count(*) > {table.most_rows}"
+    return (
+        f"WITH r AS ({text}), h AS MATERIALIZED ({heavy}) "
+        f"SELECT {columns} FROM r WHERE {unit} IS NULL OR {unit} NOT IN (SELECT u FROM h) UNION ALL "
+        f"SELECT {columns} FROM r WHERE {unit} IN (SELECT u FROM h) "
+        f"QUALIFY row_number() OVER (PARTITION BY {unit} ORDER BY {hashed}, {columns}) <= {table.most_rows}"
+    )
 
 
 def whole(table: Table, source: SqlSource, exact: frozenset[str], *, guarded: bool) -> str:

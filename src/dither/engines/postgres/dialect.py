@@ -26,6 +26,7 @@ from dither.errors import QueryError
 from dither.query.work import Work
 
 _ROWS = 1 << 40  # every width is proved for so many rows
+_HALF = 1 << 34  # where a double of less than 2^87 is divided into two integers
 _MOST_PLACES = (1 << 31) - 1  # of rows in a window
 
 
@@ -157,6 +158,16 @@ class PostgresDialect(Dialect):
         text = f"(CASE WHEN {x} <= {double(high)} THEN {inside} WHEN {x} <= {double(math.inf)} THEN {double(high)} END)"
         text = f"({text} - {double(low)})" if low else text
         return text if step == 1 else f"({text} / {double(step)})"
+
+    def round_steps(self, x: str, type: str) -> str:
+        """A cast of a double to a numeric keeps 15 digits, which may be more than the double: so two integers of less than 2^53
+        are put together. There are less than 2^86 steps."""
+        if type != self.wide:
+            return super().round_steps(x, type)
+        half = double(float(_HALF))
+        high = f"floor(({x} + {double(0.5)}) / {half})"
+        low = f"floor(({x} + {double(0.5)}) - {high} * {half})"
+        return f"({high}::bigint::numeric * {_HALF} + {low}::bigint)"
 
     def clip_few(self, x: str, low: int, high: int) -> str:
         """LEAST and GREATEST skip NULL, so NULL becomes the lower bound and q is 0."""

@@ -19,7 +19,7 @@ from dither.engines.postgres.columns import Stored, View, quoted, short_text
 from dither.engines.postgres.connection import Connection
 from dither.engines.postgres.dialect import PostgresDialect
 from dither.engines.postgres.sources import Opened, open_catalog
-from dither.engines.sql.facts import StoredKeys, listed, outside, owned, unique_columns
+from dither.engines.sql.facts import StoredKeys, listed, outside, owned, unique_columns, unmatched
 from dither.errors import CatalogError
 
 _DIALECT = PostgresDialect({})  # for constants
@@ -118,10 +118,13 @@ def _with_people(opened: Opened, report: TableReport) -> TableReport:
     heavy = f"coalesce(max(n), 0), count(*) FILTER (WHERE n > {most}), coalesce(sum(greatest(n - {most}, 0)), 0)"
     usual = "coalesce(percentile_disc(0.95) WITHIN GROUP (ORDER BY n), 0)"
     nobody = "(SELECT coalesce(sum(n), 0) FROM e WHERE u IS NULL)"
+    nobody += f", {unmatched(opened.catalog, report.table, opened.engine.dialect.rows, quoted)}"
     counts = f"WITH e AS MATERIALIZED ({each}) SELECT {nobody}, count(*), {usual}, {heavy}{above} FROM e WHERE u IS NOT NULL"
     try:
-        ((lost, people, median, heaviest, over, beyond, *more),) = opened.connection.rows(counts)
+        ((lost, unknown, people, median, heaviest, over, beyond, *more),) = opened.connection.rows(counts)
     except psycopg.Error:  # such as too little memory: the rest of the report stands
         return report
     found = People(people, median, heaviest, table.max_rows, over, int(beyond), groups, tuple(zip(named, more, strict=True)))
-    return replace(report, without_unit=max(report.without_unit, int(lost)), people=found)
+    parent = table.unit.references[0] if table.unit.references else None
+    nobodys = max(report.without_unit, int(lost))
+    return replace(report, without_unit=nobodys, unmatched=int(unknown), parent=parent, people=found)

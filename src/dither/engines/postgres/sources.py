@@ -30,6 +30,7 @@ from dither.engines.postgres.connection import Connection
 from dither.engines.postgres.dialect import PostgresDialect
 from dither.engines.postgres.engine import Postgres
 from dither.errors import CatalogError
+from dither.text import did_you_mean
 
 # Its text is that of a view and of the policies that hide rows. `computes`: reading it may fail on a row by itself.
 _RELATION = """
@@ -49,6 +50,10 @@ SELECT c.oid::bigint, n.nspname, c.relkind,
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname = ANY ($2::text[])
 ORDER BY array_position($2::text[], n.nspname::text)
+"""
+_NAMES = """
+SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname = ANY ($1::text[])
 """
 _COLUMNS = """
 WITH RECURSIVE typed AS (
@@ -115,7 +120,8 @@ def find(connection: Connection, address: Address) -> Relation:
     with connection.snapshot():
         found = connection.rows(_RELATION, (name, schema or connection.schemas))
         if not found:
-            fix = "name its schema as well, and see that the role may use it."
+            near = did_you_mean(name, (each for (each,) in connection.rows(_NAMES, (schema or connection.schemas,))))
+            fix = f"{near}Name its schema as well, and see that the role may use it."
             raise CatalogError([(None, f"The database has no table {'.'.join(address.table)}.", fix)])
         oid, place, kind, text, computes = found[0]
         columns = {}

@@ -22,6 +22,7 @@ from dither.engines.sql.work import ROWS
 
 FEW_ROWS = 64  # of a person in a group: gathering all of them is cheaper than a second shuffle of their sums
 SECRET = "secret"  # the name of the parameter
+_HALF = 1 << 34  # where a double of less than 2^87 is divided into two integers
 _FRACTIONS = "4503599627370496D"  # 2^52: doubles from here on are whole
 
 
@@ -144,6 +145,24 @@ class SparkDialect(Dialect):
         """Names a subselect. Spark takes (SELECT ...) WHERE (c4) for a subselect called WHERE with a column c4, and would leave
         no row out."""
         return f"{subselect} AS q"
+
+    def test_late(self, test: str, count: str, *, by_unit: bool) -> str:
+        """Adds a condition on the count, so that Spark tests each group's key and not every row's. A count is never negative,
+        but Spark does not know that. Rows of units are tested early: those with other keys need not be shuffled."""
+        return f"({test})" if by_unit else f"({test} OR {count} < 0)"
+
+    def clip(self, x: str, low: str, high: str, above: str) -> str:
+        inside = f"(CASE WHEN {x} >= {low} THEN {x} ELSE {low} END)"
+        return f"(CASE WHEN {x} <= {high} THEN {inside} WHEN {above} THEN {high} END)"
+
+    def round_steps(self, x: str, type: str) -> str:
+        """A cast cuts, which rounds down what is not negative. A cast of a double to a decimal takes its shortest digits, which
+        may be more than the double: so two integers of less than 2^53 are put together. There are less than 2^86 steps."""
+        if type == self.type("int"):
+            return f"CAST({x} + 0.5D AS {type})"
+        high = f"CAST(d / {_HALF}D AS BIGINT)"
+        low = f"CAST(d - {high} * {_HALF}D AS BIGINT)"
+        return _let("d", f"{x} + 0.5D", f"CAST({self.widen(high)} * {_HALF} + {low} AS {type})")
 
     # --- texts --------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,9 @@ Retries. Spark repeats a task whose executor is lost, and may run two copies of 
 the rows and the key only: groups and values are chosen by a hash, never by rand() or by the order of rows. So a repeated task
 gives the same rows.
 
+Keys. What a question discovers is held in this process, about a kilobyte for each key. More than MOST_KEYS are a failure like
+any other: the price stays charged, and the error is the constant one.
+
 Ctrl-C. A statement runs under a tag of its own, and an interrupt cancels the jobs of that tag before it is passed on.
 """
 
@@ -17,6 +20,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _REMEMBERED = 256  # prepared Works
+MOST_KEYS = 2_000_000  # discovered keys, or keys and bins of a histogram: 2 GB
 PATIENCE = 2.0  # seconds before the first progress report
 _ELSEWHERE = "This catalog was opened in another process, and a fork shares its parent's connection to Spark."
 
@@ -88,11 +93,13 @@ class Spark:
             for place, statement in enumerate(planned):
                 if self._progress is not None and time.monotonic() - began > PATIENCE:
                     self._progress(place / len(planned))
-                self._read(statement, secret, results)
+                self._read(statement, secret, results, limited=discovers(work))
         return groups(work, results)
 
-    def _read(self, statement: Statement, secret: bytes, results: Results) -> None:
+    def _read(self, statement: Statement, secret: bytes, results: Results, *, limited: bool) -> None:
         table = self.guarded(lambda: self._frame(statement, key_of(secret)).toArrow())
+        if limited and table.num_rows > MOST_KEYS:
+            raise EngineError(diagnosis=f"The question discovers more than {MOST_KEYS:,} keys. Declare `values` for its keys.")
         if statement.read_table is None:
             statement.read(_rows(table), results)
         else:
@@ -127,11 +134,19 @@ class Spark:
         raise EngineError(diagnosis=diagnosis)
 
     def _statements(self, work: Work) -> list[Statement]:
-        return statements(work, lambda table: list(self.schema(table).items()), self._dialect)
+        printed = statements(work, lambda table: list(self.schema(table).items()), self._dialect)
+        if not discovers(work):
+            return printed
+        return [replace(each, body=f"{each.body} LIMIT {MOST_KEYS + 1}") for each in printed]
 
     def _frame(self, statement: Statement, key: str) -> Any:
         text = statement.text
         return self._session.sql(text, args={SECRET: key} if statement.chooses else None)
+
+
+def discovers(work: Work) -> bool:
+    """Whether the data decide how many groups there are. Works over public tables have a limit of their own."""
+    return bool(work.keys) and work.known is None and not work.plain
 
 
 def _rows(table: pa.Table) -> Iterator[Row]:

@@ -10,6 +10,8 @@ the curator's label for a version of it.
 Reading is total. What Spark's readers reject (a damaged page, a timestamp or a decimal beyond its type) no expression can
 guard, so every declared column is read in full when files are opened for the first time; verified.py remembers it.
 
+Folders of Delta and Iceberg tables are refused as paths: files that were removed from such a table lie beside its own.
+
 Views that draw random numbers, read the clock or cut off rows would give other rows to a repeated task. They are refused, as
 far as Spark's plan shows them.
 """
@@ -46,6 +48,7 @@ _UNSTABLE = re.compile(
     r"|current_(date|timestamp|user|time)|localtimestamp|reflect|java_method|try_reflect)\(|\b(Sample|GlobalLimit|LocalLimit|Limit)\b",
     re.IGNORECASE,
 )
+_FORMATS = {"Delta": "_delta_log/*.json", "Iceberg": "metadata/*.metadata.json"}  # what lies in the folder of a table
 _ARROW = {
     "int": pa.int64(),
     "real": pa.float64(),
@@ -112,10 +115,25 @@ def _files(session: SparkSession, path: str) -> Stored:
     session.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
     listed = session.read.format("binaryFile").option("pathGlobFilter", "*.parquet").option("recursiveFileLookup", "true")
     files = tuple(sorted(str(row[0]) for row in listed.load(path).select("path").collect()))
-    root = re.split(r"[*?\[{]", path)[0].rpartition("/")[0] if re.search(r"[*?\[{]", path) else path
+    root = _root(path)
     reader = session.read.option("basePath", root) if not path.endswith(".parquet") or root != path else session.read
     frame = reader.parquet(*files)
     return Stored(frame, _types(frame), files)
+
+
+def _root(path: str) -> str:
+    """Returns the folder before the first wildcard, or the path."""
+    return re.split(r"[*?\[{]", path)[0].rpartition("/")[0] if re.search(r"[*?\[{]", path) else path.rstrip("/")
+
+
+def refuse_formats(session: SparkSession, path: str) -> None:
+    """Refuses files of a table format: which of them are the table is written elsewhere."""
+    for folder in (_root(path), _root(path).rpartition("/")[0]):
+        for format, log in _FORMATS.items():
+            found = _asked(lambda at=f"{folder}/{log}": session.read.format("binaryFile").load(at).schema)  # type: ignore[misc]
+            if found is not None:
+                what = f"{path} belongs to a table of {format}, and removed rows may lie in its files."
+                raise CatalogError([(None, what, "store its rows as plain Parquet files, in a folder of their own.")])
 
 
 def _table(session: SparkSession, name: str) -> Stored:
@@ -248,7 +266,9 @@ class _Opening:
         for name, place in self._places.items():
             try:
                 found[name] = _find(self._session, place)
-                if not place.is_path:
+                if place.is_path:
+                    refuse_formats(self._session, place.name)
+                else:
                     refuse_unstable(self._session, name, place)
             except CatalogError as error:
                 problems += [(line, f"{name}: {what}", fix) for line, what, fix in error.problems]

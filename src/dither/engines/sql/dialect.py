@@ -325,6 +325,11 @@ class Dialect:
         text = f"({text} - {self.double(low)})" if low else text
         return text if step == 1 else f"({text} / {self.double(step)})"
 
+    def round_steps(self, x: str, type: str) -> str:
+        """Rounds what `steps_above` prints to the nearest whole number, halves up, in an integer type that holds it."""
+        half = self.number("0.5")
+        return f"CAST({self.floor(f'{x} + {half}')} AS {type})"
+
     def clip_few(self, x: str, low: int, high: int) -> str:
         """Clips a whole number to its bounds; NULL becomes `low`. See `few_values`."""
         raise NotImplementedError
@@ -333,8 +338,9 @@ class Dialect:
         """Prints a text as its place in a list of public texts, NULL if it is not in the list. None: texts stay texts."""
         return None
 
-    def test_late(self, test: str, count: str) -> str:
-        """Prints a test of a group's key so that it runs once per group, not per row. `count` counts the group's rows."""
+    def test_late(self, test: str, count: str, *, by_unit: bool) -> str:
+        """Prints a test of a group's key so that it runs once per group, not per row. `count` counts the group's rows.
+        `by_unit`: there is a group for each unit and key."""
         return f"({test})"
 
     def named(self, subselect: str) -> str:

@@ -57,6 +57,19 @@ def owned(catalog: Catalog, name: str, table: Callable[[str], str], identifier: 
     return rows, f"{alias}.{identifier(column)}"
 
 
+def unmatched(catalog: Catalog, name: str, table: Callable[[str], str], identifier: Callable[[str], str]) -> str:
+    """Prints how many rows of `e` (units u with n rows each) name a person who has no row in the table that they point to.
+
+    They count all the same where the reference is to the unit itself; where a row looks its owner up, it has none instead.
+    """
+    unit = catalog.tables[name].unit
+    if unit is None or unit.references is None or next_hop(name, catalog) is not None:
+        return "0"
+    parent, target = table(unit.references[0]), identifier(unit.references[1])
+    known = f"(SELECT 1 FROM {parent} AS p WHERE p.{target} = e.u)"
+    return f"(SELECT coalesce(sum(n), 0) FROM e WHERE u IS NOT NULL AND NOT EXISTS {known})"
+
+
 class StoredKeys:
     """The key columns of open tables. Each comparison is computed once. `rows`: runs a statement."""
 

@@ -261,7 +261,7 @@ class Rows:
         """
         if not self._tests:
             return text
-        tests = " AND ".join(self._frame.dialect.test_late(test, count) for test in self._tests)
+        tests = " AND ".join(self._frame.dialect.test_late(test, count, by_unit=self._work.by_unit) for test in self._tests)
         return f"SELECT * FROM {self._frame.dialect.named(f'({text}{self._frame.dialect.fence})')} WHERE {tests}"
 
     @property

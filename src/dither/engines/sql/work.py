@@ -38,9 +38,9 @@ def quantise(frame: Frame, argument: Quantised) -> Sql:
         atom = frame.atom(x)
         clipped = build(frame.dialect.clip(atom.text, str(low), str(high), f"{atom.text} > {high}"), "int", atom)
         return _in_steps(frame.dialect, _from_zero(frame.dialect, clipped, low), argument)
-    real = _real(frame, frame.dialect.as_double(x), argument)
-    kind = frame.dialect.integer_type(argument.steps)
-    return _cut(frame, build(f"CAST({real.text} AS {kind})", "int", real), argument, str(argument.steps))
+    steps, atom = _steps(frame, frame.dialect.as_double(x), argument)
+    rounded = frame.dialect.round_steps(steps, frame.dialect.integer_type(argument.steps))
+    return _cut(frame, build(rounded, "int", atom), argument, str(argument.steps))
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,15 @@ def _from_zero(dialect: Dialect, x: Sql, low: int) -> Sql:
 
 def _real(frame: Frame, number: Sql, argument: Quantised) -> Sql:
     """Prints q as a double that is a whole number."""
-    x, dialect = frame.atom(number), frame.dialect
+    steps, x = _steps(frame, number, argument)
+    return build(frame.dialect.floor(f"{steps} + {frame.dialect.number('0.5')}"), "real", x)
+
+
+def _steps(frame: Frame, number: Sql, argument: Quantised) -> tuple[str, Sql]:
+    """Prints how many steps a double is above its lower bound, before rounding. Returns the double too, which may be named."""
+    x = frame.atom(number)
     low, top, step = nearest(argument.low), nearest(_high(argument)), nearest(argument.step)
-    text = dialect.steps_above(x.text, low, top, step)
-    return build(dialect.floor(f"{text} + {dialect.number('0.5')}"), "real", x)
+    return frame.dialect.steps_above(x.text, low, top, step), x
 
 
 def _cut(frame: Frame, q: Sql, argument: Quantised, most: str) -> Sql:

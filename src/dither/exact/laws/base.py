@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import overload
 
 import numpy as np
@@ -104,8 +105,7 @@ class Law(ABC):
 
     def radius(self, confidence: numbers.Number) -> int:
         """Returns the smallest m with Pr[|X| > m] <= 1 - confidence, certified. An undecidable tie gives the next m."""
-        bound = 1 - numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
-        return search(lambda m: balls.certainly_at_most(lambda: self.more_than(m) + self.at_most(-m - 1), bound), 0, None)
+        return _radius(self, 1 - numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True))
 
     def upper_tail(self, probability: numbers.Number) -> int:
         """Returns the smallest t with Pr[X >= t] <= probability, certified. An undecidable tie gives the next t."""
@@ -113,6 +113,11 @@ class Law(ABC):
         first, last = self.span()
         end = None if last is None else last + 1
         return search(lambda t: balls.certainly_at_most(lambda: self.more_than(t - 1), bound), first, end)
+
+
+@lru_cache(maxsize=512)  # questions at the same price have the same margins
+def _radius(law: Law, bound: Fraction) -> int:
+    return search(lambda m: balls.certainly_at_most(lambda: law.more_than(m) + law.at_most(-m - 1), bound), 0, None)
 
 
 _ENDS = np.iinfo(np.int64)

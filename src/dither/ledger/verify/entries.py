@@ -175,6 +175,11 @@ SHAPES: dict[str, dict[str, Callable[[Any], bool]]] = {
     },
     "denied/1": {"requested": _is_count, "requested_hash": _matches(HEX64), **dict.fromkeys(("by", "words"), _is_text)},
     "closed/1": dict.fromkeys(("by", "words"), _is_text),
+    "rotated/1": {
+        "ledger": _matches(HEX32),
+        **dict.fromkeys(("old", "new", "secrets"), _matches(HEX64)),
+        **dict.fromkeys(("by", "words"), _is_text),
+    },
     "restored/1": {"backup": _is_count, "checked": _matches(re.compile(r"([1-9][0-9]{0,17}:[0-9a-f]{64})?", re.ASCII))},
 }
 

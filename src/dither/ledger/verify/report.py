@@ -23,7 +23,7 @@ MOST = 100  # problems listed one by one
 START = "0" * 64
 HEAD = re.compile(r"([1-9][0-9]{0,18}):([0-9a-f]{64})", re.ASCII)
 SEALED = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
-LATER = ("streams", "approvals")  # sealed where they exist
+LATER = ("streams", "approvals", "keys")  # sealed where they exist
 LOWEST = -(2**63)  # so that a row moved below 1 is found as well
 
 
@@ -114,7 +114,8 @@ class _Check:
         self.last = Row(0, "", "", "", START, "")
         self.time = ""
         self.kinds: dict[str, int] = {}
-        self.identity = self._identity(public_key)
+        self.named = public_key
+        self.identity = self._identity()
         self.walk = Walk(store, self.identity)
 
     def report(self, problem: str) -> None:
@@ -148,9 +149,9 @@ class _Check:
             self.report(f"entry {row.number} is earlier than the entry before it.")
         self.time = max(self.time, fields["time"])
         if fields["kind"] == "replayed/1":
-            right = is_signed(self.identity["public_key"], entry_message(row.hash), row.signature)
-        else:  # an answer has its receipt's signature, which the walk checks; the seal covers the others
-            right = fields["kind"] in ("committed/1", "advanced/1") or not row.signature
+            right = is_signed(self.walk.key, entry_message(row.hash), row.signature)
+        else:  # an answer has its receipt's signature, and a rotation two, which the walk checks; the seal covers the others
+            right = fields["kind"] in ("committed/1", "advanced/1", "rotated/1") or not row.signature
         if not right:
             self.report(f"entry {row.number} is not signed with the ledger's key.")
 
@@ -163,6 +164,8 @@ class _Check:
         for source, receipt in receipts.items():
             self._receipt(source, receipt)
         self._state()
+        if self.named is not None and self.named not in [key for _, key in self.walk.keys]:
+            self.report("the ledger has another public key than the one that was named.")
         more = [f"and {self.unlisted} more problems."] if self.unlisted else []
         spent = {part: Fraction(units, GRID) for part, units in self.walk.total.items() if part != "unstated"}
         head = f"{self.last.number}:{self.last.hash}"
@@ -173,12 +176,18 @@ class _Check:
     def _receipt(self, source: str, receipt: Receipt) -> None:
         if receipt.body["ledger"] != self.identity["ledger"]:
             self.report(f"{source} is of another ledger.")
-        if not receipt.verify(self.identity["public_key"]):
+        if not any(receipt.verify(key) for key in self._keys_of(receipt)):
             self.report(f"{source} is not signed with the ledger's key, or was edited.")
         if receipt.derived:
             for place in receipt.answers:
                 if wrong := self._made_of(receipt, place["number"]):
                     self.report(f"{source} is of an answer made of entry {place['number']}, which {wrong}.")
+
+    def _keys_of(self, receipt: Receipt) -> list[str]:
+        """Returns the key that was in force at a receipt's entry; for a free answer, which has none, all keys since then."""
+        newest = max(place["number"] for place in receipt.answers)
+        later = [key for start, key in self.walk.keys if start > newest] if receipt.derived else []
+        return [self.walk.key_at(newest), *later]
 
     def _made_of(self, receipt: Receipt, at: int) -> str:
         """Returns why a free answer cannot have been made of this entry: it is no answer under the same catalog and snapshot,
@@ -207,7 +216,8 @@ class _Check:
             expected["head"] = text_of({"number": self.last.number, "hash": self.last.hash, "time": self.time})
         for key in sorted(self.walk.states):
             if not self._is_state(key):
-                self.report(f"the stored {_show_key(key)} is not the state after the last steps of its stream.")
+                what = "what the key before handed over" if key == "secrets" else "the state after the last steps of its stream"
+                self.report(f"the stored {_show_key(key)} is not {what}.")
         for key in sorted(set(expected) | set(self.state) - set(self.walk.states), key=ascii):
             if key not in ("ledger", "seal", "leases") and self.state.get(key) != expected.get(key):
                 self.report(f"the stored {_show_key(key)} is not what the entries add up to.")
@@ -217,9 +227,9 @@ class _Check:
             self.report("the stored sums are not signed with the ledger's key: they, or the last entries, were changed.")
 
     def _is_state(self, key: str) -> bool:
-        """Returns whether an encrypted state is the one that the last entry of its stream names."""
-        text = self.state.get(key)
-        return isinstance(text, str) and text.isascii() and sha256("ledger stream state 1", text) == self.walk.states[key]
+        """Returns whether an encrypted text is the one whose digest the last entry about it has."""
+        text, use = self.state.get(key), "ledger secrets 1" if key == "secrets" else "ledger stream state 1"
+        return isinstance(text, str) and text.isascii() and sha256(use, text) == self.walk.states[key]
 
     def _sealed(self) -> bool:
         """Returns whether the seal's signature covers the stored state."""
@@ -230,9 +240,9 @@ class _Check:
         parts = ["-" if text is None else f"{len(text)} {text}" for text in texts[: len(SEALED)]]
         parts += [f"{name} {len(self.state[name])} {self.state[name]}" for name in LATER if name in self.state]
         text = "\n".join(["dither ledger state 1 signature", self.identity["ledger"], *parts])
-        return text.isascii() and is_signed(self.identity["public_key"], text, seal.partition(" ")[0])
+        return text.isascii() and is_signed(self.walk.key, text, seal.partition(" ")[0])
 
-    def _identity(self, public_key: str | None) -> dict[str, str]:
+    def _identity(self) -> dict[str, str]:
         """Returns the ledger's identity, as stored."""
         try:
             stored = load_json(self.state.get("ledger", ""))
@@ -242,10 +252,7 @@ class _Check:
         stored = stored if isinstance(stored, dict) else {}
         if not right or text_of(stored) != self.state.get("ledger"):
             self.report("the ledger's identity cannot be read.")
-        identity = {name: str(stored.get(name, "")) for name in ("ledger", "public_key")}
-        if public_key is not None and identity["public_key"] != public_key:
-            self.report("the ledger has another public key than the one that was named.")
-        return identity
+        return {name: str(stored.get(name, "")) for name in ("ledger", "public_key")}
 
 
 def _show_key(key: Any) -> str:

@@ -94,6 +94,7 @@ class Walk:
         self.restored = 0
         self.streams: dict[str, list[int]] = {}  # the reservation that paid, the step, the last reservation and entry of each
         self.states: dict[str, str] = {}  # the digest of each stream's encrypted state
+        self.keys: list[tuple[int, str]] = [(1, identity["public_key"])]  # each key, and the entry from which on it signs
         self.approvals: dict[str, Any] | None = None  # the policy, the requests that wait, the approvals that were not used
 
     def step(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
@@ -120,6 +121,7 @@ class Walk:
             "approved": self._approved,
             "denied": self._denied,
             "closed": self._closed,
+            "rotated": self._rotated,
         }
         yield from steps[kind](row, fields)
 
@@ -136,6 +138,7 @@ class Walk:
         state |= {"total": self.total} if self._charged else {}
         state |= {"streams": self.streams} if self.streams else {}
         state |= {"approvals": self.approvals} if self.approvals is not None else {}
+        state |= {"keys": [list(each) for each in self.keys[1:]]} if self.keys[1:] else {}
         state |= {"fuse": {"closed": self.closed, "dead": self._dead}} if self._fused else {}
         for name, value in (("caps", self._caps), ("catalog", self._terms), ("history", self._history)):
             state |= {name: value} if value is not None else {}
@@ -249,7 +252,7 @@ class Walk:
             yield "answers another question than was reserved"
         if row.question != fields["digest"]:
             yield "is stored under a question that is not its own"
-        if not is_signed(self._identity["public_key"], self._receipt(row, fields, reserved), row.signature):
+        if not is_signed(self.key, self._receipt(row, fields, reserved), row.signature):
             yield "has a receipt that is not signed with the ledger's key"
 
     def _advanced(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
@@ -258,7 +261,7 @@ class Walk:
         self.states[f"stream:{key}"] = fields["state"]
         if fields["digest"] != reserved["digest"]:
             yield "answers another question than was reserved"
-        if not is_signed(self._identity["public_key"], self._receipt(row, fields, reserved), row.signature):
+        if not is_signed(self.key, self._receipt(row, fields, reserved), row.signature):
             yield "has a receipt that is not signed with the ledger's key"
         if before is None:
             own = sha256("ledger stream 1", text_of([reserved["plan"], reserved["analyst"]]))
@@ -377,6 +380,34 @@ class Walk:
     def _closed(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
         self.closed, self._fused = self.closed or row.number, True
         yield from ()
+
+    @property
+    def key(self) -> str:
+        """The public key in force."""
+        return self.keys[-1][1]
+
+    def key_at(self, at: int) -> str:
+        """Returns the public key that was in force at this entry."""
+        return [key for start, key in self.keys if start <= max(at, 1)][-1]
+
+    def _rotated(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        """From here on another key signs. Both must have signed this: the old one allows it, the new one is there."""
+        signed = row.signature.split(" ")
+        text = f"dither ledger rotation 1 signature\n{row.hash}"
+        if fields["ledger"] != self._identity["ledger"]:
+            yield "rotates the key of another ledger"
+        if fields["old"] != self.key:
+            yield "rotates a key that was not in force"
+        if fields["new"] in [key for _, key in self.keys]:
+            yield "rotates to a key that was in force before"
+        if len(signed) != 2 or not is_signed(self.key, text, signed[0]):
+            yield "rotates the ledger's key and is not signed with the key before"
+        if len(signed) != 2 or not is_signed(fields["new"], text, signed[1]):
+            yield "rotates the ledger's key and is not signed with the new key"
+        if self.pending:
+            yield "rotates the ledger's key while a question was being answered"
+        self.keys.append((row.number, fields["new"]))
+        self.states["secrets"] = fields["secrets"]
 
     def _restored(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
         self.restored += 1

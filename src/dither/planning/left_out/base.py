@@ -71,6 +71,13 @@ class LeftOut:
         that are far too small, or only made it look so."""
         return self.seen and not self.clipped and self.estimate > _HIDDEN
 
+    @property
+    def title(self) -> str:
+        """What was left out, and mainly by which bound, in a few words."""
+        cause = max(self.bounds, key=lambda each: each[2], default=None)
+        what = f"{self.of} clipped" if self.clipped else f"{self.of} not counted"
+        return what if cause is None or self.clipped else f"{what}: {cause[0]} = {cause[1]}"
+
     def as_data(self) -> dict[str, Any]:
         """Returns the fields as JSON writes them."""
         bounds = [{"name": name, "bound": bound, "estimate": _json(part)} for name, bound, part in self.bounds]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -100,6 +101,8 @@ def kind_of(value: Any) -> str:
     return "text" if isinstance(value, str) else "real"
 
 
+_ORDERS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_NUMERAL = re.compile(r"[+-]?([0-9]+([.,][0-9]*)*|[.,][0-9]+)([eE][+-]?[0-9]+)?")
 MOST_DEPTH = 150  # deeper expressions would hit Python's recursion limit, with a worse message
 
 WORDS = {
@@ -117,7 +120,7 @@ def check(call: Call, function: Function, arguments: list[Facts]) -> None:
     _check_count(call, function)
     for place, (written, known) in enumerate(zip(call.arguments, arguments, strict=True)):
         _check_argument(call, function, place, written, known.kind)
-    _check_family(call, function, [argument.kind for argument in arguments])
+    _check_family(call, function, arguments)
     values = [argument.value if isinstance(argument, Literal) else None for argument in call.arguments]
     reason = function.refuse(values) if function.refuse is not None else None
     if reason is not None:
@@ -173,12 +176,64 @@ def _check_argument(call: Call, function: Function, place: int, written: Express
         raise QueryError(f"{_show_call(call)} needs a constant here.", span=span, fix="write a number or a text in its place.")
 
 
-def _check_family(call: Call, function: Function, kinds: list[str]) -> None:
+def _check_family(call: Call, function: Function, arguments: list[Facts]) -> None:
+    kinds = [argument.kind for argument in arguments]
     returned = {kinds[place] for place in choices(call.name, len(kinds))}
     together = returned if call.name == "case" else set(kinds) if function.alike else set()
     if family(sorted(together)) is None or {"date", "timestamp"} <= returned:
+        if (
+            call.name == "coalesce" and call.span is not None and call.span == call.arguments[0].span
+        ):  # made by CONCAT (forms.py)
+            what = f"CONCAT joins texts, and this is {WORDS[kinds[0]]}."
+            raise QueryError(what, span=call.span, fix="write CAST(... AS VARCHAR) around it.")
         listed = " and ".join(WORDS[kind] for kind in sorted(together - {"null"}))
-        raise QueryError(f"{_show_call(call)} mixes {listed}.", span=call.span, fix=_cast(together))
+        raise QueryError(
+            f"{_show_call(call)} mixes {listed}.", span=call.span, fix=_numbers(call, arguments) or _cast(together)
+        )
+
+
+def _numbers(call: Call, arguments: list[Facts]) -> str:
+    """Returns the fix if a number meets a column of undeclared text, which may hold numbers: columns of a CSV file are text."""
+    known = zip(call.arguments, arguments, strict=True)
+    texts = [each for each, facts in known if isinstance(each, Column) and facts.kind == "text" and facts.values is None]
+    if not texts or not any(argument.numeric for argument in arguments):
+        return ""
+    name = _own_name(texts[0])
+    return (
+        f"if {name} holds numbers, declare its `kind` in the catalog, int or real, or write CAST({name} AS DOUBLE). "
+        "In quotes a number is compared as text."
+    )
+
+
+def _own_name(column: Column) -> str:
+    return column.name.rsplit(".", 1)[-1]
+
+
+def alphabetical(nodes: Iterable[object]) -> tuple[str, ...]:
+    """Returns a note for each numeral in quotes that a text is compared with for its place in the order.
+
+    >>> alphabetical([Call("gt", (Column("p.visits"), Literal("9")))])[0]
+    "visits > '9' is compared as text, and '10' is before '9': if it holds numbers, declare its `kind` in the catalog"
+    """
+    found: dict[str, None] = {}
+    for node in nodes:
+        if not isinstance(node, Call) or node.name not in _ORDERS or len(node.arguments) != 2:
+            continue
+        words = [_numeral(each) for each in node.arguments]
+        if words.count(None) == 1 and not all(isinstance(each, Literal) for each in node.arguments):
+            shown = [
+                word or (_own_name(each) if isinstance(each, Column) else "...")
+                for word, each in zip(words, node.arguments, strict=True)
+            ]
+            what = f"{shown[0]} {_ORDERS[node.name]} {shown[1]} is compared as text, and '10' is before '9'"
+            found[f"{what}: if it holds numbers, declare its `kind` in the catalog"] = None
+    return tuple(found)
+
+
+def _numeral(expression: Expression) -> str | None:
+    """Returns a text constant that is a number, in quotes."""
+    value = expression.value if isinstance(expression, Literal) else None
+    return f"'{value[:40]}'" if isinstance(value, str) and _NUMERAL.fullmatch(value.strip()) else None
 
 
 def _cast(kinds: set[str]) -> str:

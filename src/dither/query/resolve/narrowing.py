@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -29,7 +29,7 @@ from dither.query.functions.base import Bound, Cell, Facts, hull
 from dither.query.functions.dates import day_number
 from dither.query.functions.domains import every_value, facts, within_values
 from dither.query.functions.registry import columns, evaluator, literal
-from dither.query.nodes import Call, Column, Expression, Literal
+from dither.query.nodes import Call, Column, Expression, Literal, Value
 from dither.query.resolve.shapes import Known, Shape
 
 MOST_PARTS = 2_000  # larger expressions are not narrowed
@@ -118,6 +118,40 @@ def sides(
 
 def _without_leaves(shape: Shape) -> Shape:
     return replace(shape, leaves={}, origins={}, equal=(), conditions=())
+
+
+def unlisted(shape: Shape, expressions: Iterable[Expression]) -> tuple[str, ...]:
+    """Returns a note for each constant that is compared with a column of declared values and is none of them.
+
+    Rows may have it all the same, so nothing is refused; more often it is misspelt, and no row does.
+    """
+    shape = traced(shape, (name for each in expressions for name in columns(each)))
+    parts = [*shape.conditions, *(found for each in expressions if (found := made_of(each, shape.columns)) is not None)]
+    notes: dict[str, None] = {}
+    for leaf, constant in (pair for part in parts for pair in _constants(part)):
+        known = shape.leaves[leaf]
+        values = None if known.clipped else known.values
+        if values is not None and leaf in shape.origins and constant is not None and constant not in values:
+            name = ".".join(shape.origins[leaf])
+            notes[f"{_as_text(constant)} is none of the declared values of {name}: check how it is written"] = None
+    return tuple(notes)
+
+
+def _constants(expression: Expression) -> Iterator[tuple[str, Value]]:
+    """Yields the leaves that are compared with constants for being equal, with each constant."""
+    if not isinstance(expression, Call):
+        return
+    if expression.name in ("eq", "ne", "in_list"):
+        names = [each.name for each in expression.arguments if isinstance(each, Column)]
+        constants = [each.value for each in expression.arguments if isinstance(each, Literal)]
+        if len(names) == 1 and len(constants) == len(expression.arguments) - 1:
+            yield from ((names[0], constant) for constant in constants)
+    for argument in expression.arguments:
+        yield from _constants(argument)
+
+
+def _as_text(constant: Value) -> str:
+    return f"'{constant[:40]}'" if isinstance(constant, str) else str(constant)
 
 
 # --- the keys of a question -------------------------------------------------------------------------------------

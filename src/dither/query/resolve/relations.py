@@ -22,7 +22,7 @@ from dither.errors import QueryError
 from dither.query.functions.base import Facts, either
 from dither.query.functions.domains import facts
 from dither.query.functions.fitting import fit, fit_aggregates, fit_named
-from dither.query.functions.registry import known, typed
+from dither.query.functions.registry import alphabetical, known, typed
 from dither.query.nodes import (
     Aggregate,
     Call,
@@ -63,7 +63,7 @@ from dither.query.resolve.joins import (
 from dither.query.resolve.joint import Joint, joints
 from dither.query.resolve.listing import listed
 from dither.query.resolve.lookups import looked_up
-from dither.query.resolve.narrowing import filtered, made_of, possible, sides, traced
+from dither.query.resolve.narrowing import filtered, made_of, possible, sides, traced, unlisted
 from dither.query.resolve.per_unit import per_unit
 from dither.query.resolve.pruning import prune, used_by
 from dither.query.resolve.shapes import (
@@ -235,7 +235,8 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
     resolved = replace(
         query, source=source.relation, keys=keys(query.keys, source), aggregates=aggregates(query.aggregates, source)
     )
-    resolved = outputs(resolved, source.scope)
+    notes = (*unlisted(source, _compares(resolved)), *alphabetical(_walk(query)))
+    resolved = replace(outputs(resolved, source.scope), unlisted=notes)
     narrowed = _narrowed(resolved, source, catalog)
     one_group = all(source.per_unit(key.expression) for key in query.keys)
     table = catalog.tables[source.whole] if source.whole and not query.keys else None
@@ -257,6 +258,12 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         per_unit=frozenset(name for name, column in source.columns.items() if column.per_unit),
         whole=source.relation,
     )
+
+
+def _compares(query: Query) -> list[Expression]:
+    """Returns the expressions of a query besides WHERE that may compare columns with constants."""
+    parts = (part for each in query.aggregates for part in (each.where, each.argument) if part is not None)
+    return [*(key.expression for key in query.keys), *parts]
 
 
 def _joint(query: Query, narrowed: Mapping[Expression, Facts], source: Shape, catalog: Catalog) -> tuple[Joint, ...]:

@@ -85,8 +85,13 @@ def read_offset(tree: exp.Query, scope: Scope) -> int:
     return _rows(clause, "OFFSET", scope)
 
 
+_WHOLE = (exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.SMALLINT)
+
+
 def _rows(clause: exp.Expr, word: str, scope: Scope) -> int:
     number = clause.args.get("expression")
+    if isinstance(number, exp.Cast) and number.args["to"].this in _WHOLE:  # LIMIT 10::INTEGER, as SQLAlchemy writes it
+        number = number.this
     if not isinstance(number, exp.Literal) or number.args.get("is_string") or not str(number.this).isdigit():
         raise refuse(scope, clause, f"{word} takes a whole number.", f"write {word} 10.")
     return min(int(str(number.this)[:18]), 10**9)

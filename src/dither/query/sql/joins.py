@@ -42,7 +42,7 @@ from dither.query.sql.expressions import expression
 from dither.query.sql.gate import Narrow
 from dither.query.sql.names import Field, Scope, Source, candidates, matching, name_of, only, place, refuse
 from dither.query.sql.tables import Context, Pair, check_below, named_table
-from dither.text import did_you_mean, folded
+from dither.text import did_you_mean, folded, sql_name
 
 SUBQUERY = "subquery"
 
@@ -331,8 +331,10 @@ def _using(left: Source, right: Source, node: exp.Expr, side: str, context: Cont
         sides = [matching(name, quoted, _visible(part), lambda item: item.column) for part in (left, right)]
         if len(sides[0]) != 1 or len(sides[1]) != 1:
             both = {item.column for item in _visible(left)} & {item.column for item in _visible(right)}
-            fix = f"{did_you_mean(name, both - {name})}write ON with both columns."
-            raise refuse(context.scope, each, f"USING needs {name} once on either side.", fix)
+            near = did_you_mean(name, both - {name}, show=sql_name)
+            what = f"USING needs {name} once on either side"
+            what += ", and there is no such column." if not any(sides) else "." if all(sides) else ", and only one has it."
+            raise refuse(context.scope, each, what, f"{near}write ON with both columns.")
         span = place(context.text, each)
         pairs.append((Column(sides[0][0].name, span=span), Column(sides[1][0].name, span=span)))
         hidden |= {sides[0][0].name} if side in ("RIGHT", "FULL") else set()

@@ -16,7 +16,7 @@ from dither.catalog.values import Catalog, Table
 from dither.errors import QueryError
 from dither.query.nodes import Column, Expression, Relation
 from dither.query.sql.gate import span_of
-from dither.text import did_you_mean, folded
+from dither.text import did_you_mean, folded, sql_name
 
 # The aggregate that tells whether some row of the subquery is above (or below) the outer value.
 _EXTREMES: dict[type[exp.Expr], str] = {exp.GT: "MAX", exp.GTE: "MAX", exp.LT: "MIN", exp.LTE: "MIN"}
@@ -156,8 +156,8 @@ def matching(name: str, quoted: bool, choices: Iterable[T], spell: Callable[[T],
 def similar(name: str, choices: Iterable[str], nothing: str = "declare its columns in the catalog.") -> str:
     """Returns "did you mean age?", or a list of the names, or `nothing` if there are none."""
     every = sorted(set(choices))
-    near = did_you_mean(name, every).rstrip()
-    return near or (f"use one of {', '.join(every[:12])}." if every else nothing)
+    near = did_you_mean(name, every, show=sql_name).rstrip()
+    return near or (f"use one of {', '.join(map(sql_name, every[:12]))}." if every else nothing)
 
 
 def candidates(node: exp.Column, scope: Scope) -> list[Field]:

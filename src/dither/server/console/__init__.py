@@ -6,14 +6,16 @@ loads nothing from elsewhere, and every text in it is escaped by its template.
 pages      what the routes return          actions   what open pages call: quote, ask, verify
 words      the catalog in words            chart     answers as SVG
 render     templates, headers, files       static/   styles, scripts, and the editor that scripts/console/ builds
+oidc       login through a provider
 """
 
 from __future__ import annotations
 
 from starlette.routing import BaseRoute, Route
 
-from dither.server.console import actions, pages, render
+from dither.server.console import actions, oidc, pages, render
 from dither.server.http.guard import guarded
+from dither.server.oidc import CALLBACK
 from dither.server.settings import Settings
 
 _PAGES = (
@@ -39,6 +41,9 @@ _ACTIONS = (
 def routes(settings: Settings) -> list[BaseRoute]:
     """Returns the routes of the console."""
     found: list[BaseRoute] = [Route("/login", guarded("/login", pages.login), methods=["GET"])]
+    if settings.oidc_issuer is not None:
+        found.append(Route("/login/oidc", guarded("/login/oidc", oidc.begin), methods=["GET"]))
+        found.append(Route(CALLBACK, guarded(CALLBACK, oidc.finish), methods=["GET"]))
     found.append(Route("/static/{path:path}", guarded("/static", render.static), methods=["GET"]))
     found += [Route(path, guarded(path, render.page(handler)), methods=["GET"]) for path, handler in _PAGES]
     found += [Route(path, guarded(path, handler), methods=[method]) for method, path, handler in _ACTIONS]

@@ -41,9 +41,9 @@ async def quote(request: Request) -> Response:
     left = await desk.read(who, lambda: _left(desk, who))
     share = _share(data["price"]["epsilon"], left)
     html = fragment("parts/quote.html", quote=data, share=share)
-    policy = desk.survey.ledger.approvals()  # asking files a request where a curator must approve
-    free, waits = data["entry"] is not None, policy.above is not None or bool(policy.tables)
-    return JSONResponse({"html": html, "span": None, "may": data["refused"] is None or free or waits, "free": free})
+    free, waits = data["entry"] is not None, data["waits"] is not None
+    may = data["refused"] is None or free or waits  # asking files a request where a curator must approve
+    return JSONResponse({"html": html, "span": None, "may": may, "free": free, "waits": waits})
 
 
 def refused(problem: dict[str, Any]) -> dict[str, Any]:

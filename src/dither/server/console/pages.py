@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from dither.errors import AccessError, LedgerError
+from dither.exact.numbers import show
 from dither.history import questions
 from dither.ledger.receipts import Receipt
 from dither.server.accounts import Who
@@ -28,14 +29,14 @@ from dither.server.requests import Job
 
 async def login(request: Request) -> Response:
     """GET /login: a code from the fragment, a name and password, or a token."""
-    return respond(request, "login.html")
+    return respond(request, "login.html", oidc=desk_of(request).settings.oidc_issuer)
 
 
 async def ask(request: Request, who: Who) -> Response:
     """GET /: the editor, the quote and the answer."""
     if not who.may("replay"):
         return RedirectResponse("/audit", 303)
-    desk, number = desk_of(request), number_of(request, "again", None)
+    desk, number, entry = desk_of(request), number_of(request, "again", None), number_of(request, "entry", None)
 
     def read() -> dict[str, Any]:
         found = words.tables(describe(desk.survey))
@@ -44,16 +45,21 @@ async def ask(request: Request, who: Who) -> Response:
             "examples": words.examples(found),
             "completions": words.completions(found),
             "budget": budget_data(desk, who),
-            "question": "" if number is None else question_of(desk, who, number),
+            **before(desk, who, number, entry),
         }
 
     return respond(request, "ask.html", who=who, **await desk.read(who, read))
 
 
-def question_of(desk: Desk, who: Who, number: int) -> str:
-    """Returns the text of a question of this person, by its entry; empty if there is none."""
-    rows, _ = questions(desk.survey.ledger.store, min(number, desk.survey.ledger.head().number), 1, who.name)
-    return str(rows[-1]["question"]) if rows and rows[-1]["number"] == number else ""
+def before(desk: Desk, who: Who, number: int | None, entry: int | None) -> dict[str, Any]:
+    """Returns the text and the terms of a question of this person, by its entry and that of its answer."""
+    last = desk.survey.ledger.head().number
+    rows = [] if number is None else questions(desk.survey.ledger.store, min(number, last), 1, who.name)[0]
+    if not rows or rows[-1]["number"] != number:
+        return {"question": "", "terms": {}}
+    kept = None if entry is None else desk.requests.answer(entry, who.name)
+    paid = {} if rows[-1]["epsilon"] == "0" else {"epsilon": show(Fraction(rows[-1]["epsilon"]))}
+    return {"question": rows[-1]["question"], "terms": paid if kept is None else json.loads(kept).get("terms", paid)}
 
 
 async def catalog(request: Request, who: Who) -> Response:
@@ -79,7 +85,9 @@ def asked(desk: Desk, name: str | None, before: int | None) -> dict[str, Any]:
     ledger = desk.survey.ledger
     head = ledger.head().number
     rows, more = questions(ledger.store, head if before is None else min(before - 1, head), PAGE, name)
-    return {"rows": rows[::-1], "more": more, "older": rows[0]["number"] if rows else None}
+    terms = desk.requests.terms([row["answer"] for row in rows])
+    rows = [row | {"terms": terms.get(row["answer"], {})} for row in rows[::-1]]
+    return {"rows": rows, "more": more, "older": rows[-1]["number"] if rows else None}
 
 
 # --- answers ----------------------------------------------------------------------------------------------------
@@ -185,10 +193,12 @@ def _download(text: str, kind: str, name: str) -> Response:
 async def receipt(request: Request, who: Who) -> Response:
     """GET /receipts/{id}: a receipt in words, and whether its signature is right."""
     desk = desk_of(request)
-    found: dict[str, Any] = json.loads(await desk.read(who, lambda: _receipt(desk, who, request.path_params["id"])))
-    key = desk.survey.ledger.public_key
-    right = Receipt.from_json(json.dumps(found)).verify(key)
-    return respond(request, "receipt.html", who=who, **found, key=key, right=right)
+    ident = request.path_params["id"]
+    found: dict[str, Any] = json.loads(await desk.read(who, lambda: _receipt(desk, who, ident)))
+    terms = desk.requests.terms([int(ident)]).get(int(ident), {})
+    kept, keys = Receipt.from_json(json.dumps(found)), await desk.read(who, desk.survey.ledger.keys)
+    key, right = keys.at(kept.answers[-1]["number"]), keys.signed(kept)
+    return respond(request, "receipt.html", who=who, **found, key=key, right=right, terms=terms)
 
 
 async def receipt_json(request: Request, who: Who) -> Response:

@@ -111,6 +111,7 @@ def environment() -> jinja2.Environment:
         "number": number,
         "float_of": float_of,
         "moved": moved,
+        "own_terms": own_terms,
     }
     return made
 
@@ -156,6 +157,12 @@ def moved(mechanism: Mapping[str, Any]) -> str:
     if isinstance(found, Mapping):
         return ", ".join(f"{name} {value}" for name, value in found.items())
     return "" if found is None else str(found)
+
+
+def own_terms(terms: Mapping[str, Any]) -> str:
+    """Shows the terms of a question that are not the catalog's: its own bounds of each person, and its sample."""
+    names = (("sample", "a secret sample of"), ("max_rows", "most rows per person:"), ("max_groups", "most groups per person:"))
+    return "; ".join(f"{words} {terms[name]}" for name, words in names if terms.get(name) is not None)
 
 
 def fix(problem: Mapping[str, Any]) -> str:

@@ -167,6 +167,8 @@ def budget_data(desk: Desk, who: Who) -> dict[str, Any]:
     if who.project is not None:
         project = next((each for each in desk.accounts.projects() if each["name"] == who.project), None)
         found["project"] = None if project is None else {name: project[name] for name in ("name", "quota", "spent")}
+    if desk.clock is not None:
+        found["clock"] = desk.clock.spent()
     return found
 
 
@@ -230,7 +232,10 @@ async def verify(request: Request) -> Response:
 
 
 async def key(request: Request) -> Response:
-    """GET /v1/key: what a client keeps: the ledger's name, public key and newest head; with ?at=N the hash of entry N."""
+    """GET /v1/key: what a client keeps: the ledger's name, public key and newest head; with ?at=N the hash of entry N.
+
+    `rotations` are the entries that lead from the ledger's first key to this one, for a client that knows an earlier one.
+    """
     who, desk = who_asks(request), desk_of(request)
     at = number_of(request, "at", None)
 
@@ -238,6 +243,7 @@ async def key(request: Request) -> Response:
         ledger = desk.survey.ledger
         found: dict[str, Any] = {"ledger": ledger.ident, "public_key": ledger.public_key, "head": str(ledger.head())}
         found["catalog"] = desk.survey.session.declaration.catalog_hash
+        found["rotations"] = [{"body": body, "signature": signature} for body, signature in ledger.rotations()]
         if at is not None:
             row = ledger.store.entry(at)
             found["at"] = None if row is None else f"{row.number}:{row.hash}"

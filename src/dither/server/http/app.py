@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -24,6 +25,9 @@ from dither.server.http.guard import Handler, OneReading, desk_of, guarded, who_
 from dither.server.http.openapi import description
 from dither.server.http.problems import problem
 from dither.server.settings import Settings
+from dither.server.wire.listening import listen
+
+TURN = 0.0005  # seconds that a thread with a question computes before the one that reads requests gets its turn
 
 ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/v1/quote", api.quote),
@@ -41,6 +45,8 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/v1/approvals/{id}", api.decide),
     ("POST", "/v1/login", people.login),
     ("POST", "/v1/logout", people.logout),
+    ("POST", "/v1/tokens", people.make_token),
+    ("POST", "/v1/tokens/revoke", people.revoke_token),
     ("GET", "/v1/me", people.me),
     ("GET", "/healthz", people.health),
     ("GET", "/readyz", people.ready),
@@ -50,8 +56,9 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
 async def counts(request: Request) -> Response:
     """GET /metrics: counts for Prometheus. Needs the scope `audit`."""
     who_asks(request).require("audit")
-    line = desk_of(request).asking
-    return Response(metrics.page(line.waiting, line.running), media_type=metrics.TYPE)
+    lines = desk_of(request).asking, desk_of(request).paying
+    waiting, running = sum(line.waiting for line in lines), sum(line.running for line in lines)
+    return Response(metrics.page(waiting, running), media_type=metrics.TYPE)
 
 
 async def openapi(request: Request) -> Response:
@@ -73,9 +80,16 @@ def application(settings: Settings) -> Starlette:
         desk: Desk = await asyncio.to_thread(open_desk, settings)
         app.state.desk = desk
         try:
-            yield
+            app.state.wire = wire = await listen(desk, settings)
+            try:
+                yield
+            finally:
+                if wire is not None:
+                    await wire.stop()
+                await desk.stop(settings.stop / 2)
+                if wire is not None:
+                    await wire.finish(1.0)
         finally:
-            await desk.stop(settings.stop / 2)
             await asyncio.to_thread(desk.close)
 
     own: tuple[tuple[str, str, Handler], ...] = (
@@ -91,4 +105,5 @@ def application(settings: Settings) -> Starlette:
 
 def make() -> Starlette:
     """Returns the application of a worker process."""
+    sys.setswitchinterval(TURN)
     return application(Settings.passed())

@@ -75,6 +75,19 @@ class LoginForm(Form, frozen=True):
     code: str | None = None
 
 
+class TokenForm(Form, frozen=True):
+    """Name and password of whoever wants a token, and how many days it works. `label`: what it is for."""
+
+    name: str
+    password: str
+    days: float = 90
+    label: str = ""
+
+
+class EmptyForm(Form, frozen=True):
+    """Nothing."""
+
+
 class DecisionForm(Form, frozen=True):
     """A curator's decision on a question that waits. `days`: how long the approval may be used."""
 

@@ -11,8 +11,11 @@ from starlette.responses import JSONResponse, Response
 from dither.errors import RequestError
 from dither.server.accounts import Who
 from dither.server.desk import Desk
-from dither.server.http.forms import LoginForm
+from dither.server.http.forms import EmptyForm, LoginForm, TokenForm
 from dither.server.http.guard import address_of, check_origin, desk_of, form_of, who_asks
+from dither.server.settings import Settings
+
+LONGEST_DAYS = 366
 
 
 async def login(request: Request) -> Response:
@@ -32,16 +35,14 @@ async def login(request: Request) -> Response:
         raise RequestError("A login needs a name and a password.", status=422, fix="send both, or a token, or a code.")
     who = accounts.by_session(secret)
     response = JSONResponse(_about(who) if who is not None else {})
-    response.set_cookie(
-        desk.settings.cookie,
-        secret,
-        max_age=int(seconds),
-        httponly=True,
-        secure=desk.settings.secure,
-        samesite="strict",
-        path="/",
-    )
+    set_session(response, desk.settings, secret)
     return response
+
+
+def set_session(response: Response, settings: Settings, secret: str) -> None:
+    """Puts a session into its cookie, which browsers send with requests from this site only."""
+    seconds, secure = int(settings.session), settings.secure
+    response.set_cookie(settings.cookie, secret, max_age=seconds, httponly=True, secure=secure, samesite="strict", path="/")
 
 
 async def logout(request: Request) -> Response:
@@ -51,6 +52,31 @@ async def logout(request: Request) -> Response:
     response = Response(status_code=204)
     response.delete_cookie(desk.settings.cookie, path="/", secure=desk.settings.secure, httponly=True, samesite="strict")
     return response
+
+
+async def make_token(request: Request) -> Response:
+    """POST /v1/tokens: a token for whoever has the password, as `dither login` asks for it. It is shown once."""
+    desk = desk_of(request)
+    if request.headers.get("origin") is not None:
+        check_origin(request)
+    form, _ = await form_of(request, TokenForm)
+    if not 0 < form.days <= LONGEST_DAYS:
+        raise RequestError(f"A token works for at most {LONGEST_DAYS} days.", status=422, fix="send fewer days.")
+    address = address_of(request)
+    name, ident, token = await asyncio.to_thread(
+        desk.accounts.exchange, form.name, form.password, address, form.days, form.label
+    )
+    return JSONResponse({"id": ident, "token": token, "name": name, "days": form.days})
+
+
+async def revoke_token(request: Request) -> Response:
+    """POST /v1/tokens/revoke: ends the token that the request is sent with."""
+    desk, who = desk_of(request), who_asks(request)
+    await form_of(request, EmptyForm)
+    if who.token is None:
+        raise RequestError("This is a session, and no token.", status=422, fix="send the token in the header Authorization.")
+    await asyncio.to_thread(desk.accounts.revoke, who.token)
+    return JSONResponse({"revoked": who.token})
 
 
 async def me(request: Request) -> Response:

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from dither.errors import DitherError
+from dither.server.requests import FAULT
 
 STATUS = {
     "usage": 400,
@@ -52,9 +53,4 @@ def reply(data: Mapping[str, Any], status: int, headers: Mapping[str, str] | Non
 
 def unexpected() -> Response:
     """Returns the response to a fault of the server itself. Its text is constant."""
-    error = DitherError(
-        "The server could not do this.",
-        fix="tell the curator; your history says whether anything was charged.",
-        charged="nothing, unless your history shows a new entry",
-    )
-    return reply(as_problem(error.as_data() | {"code": "server"}, 500), 500)
+    return reply(as_problem(FAULT, 500), 500)

@@ -27,9 +27,38 @@ function form() {
     const value = text(name);
     if (value) asked[name] = /^[0-9]+$/.test(value) ? Number(value) : value;
   }
+  if (text("sample")) asked.sample = text("sample");
+  const named = [...values.querySelectorAll("input")].map((input) => [input.dataset.name, valueOf(input.value.trim())]);
+  if (named.length) asked.params = Object.fromEntries(named);
   if (!given.has("left_out")) asked.left_out = false;
   if (given.get("by") === "margin") asked.assume_rows = rows();
   return asked;
+}
+
+// --- parameters: a field for each :name in the question ----------------------------------------------------------
+
+const values = byId("values");
+function valueOf(text) {
+  if (/^-?[0-9]{1,15}$/.test(text)) return Number(text);
+  if (/^-?[0-9]*[.][0-9]+$/.test(text)) return { decimal: text };
+  return /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(text) ? { date: text } : text;
+}
+
+function showValues() {
+  const plain = editor.text().replace(/'[^']*'|"[^"]*"|--.*|::/g, " ");
+  const names = [...new Set([...plain.matchAll(/:([A-Za-z_][A-Za-z0-9_]*)/g)].map((found) => found[1]))];
+  const before = Object.fromEntries([...values.querySelectorAll("input")].map((input) => [input.dataset.name, input]));
+  if (names.join() === Object.keys(before).join()) return;
+  values.replaceChildren(
+    ...names.map((name) => {
+      const label = document.createElement("label"), input = before[name] || document.createElement("input");
+      input.dataset.name = name;
+      input.spellcheck = false;
+      label.append(`:${name}`, input);
+      return label;
+    }),
+  );
+  values.hidden = !names.length;
 }
 
 // --- the quote --------------------------------------------------------------------------------------------------
@@ -43,6 +72,7 @@ function later() {
 
 async function quoteNow() {
   const mine = ++turn;
+  showValues();
   if (!editor.text().trim()) return editor.mark(null);
   const started = performance.now();
   const { ok, data } = await call("POST", "/console/quote", { ...form(), assume_rows: rows() });
@@ -54,7 +84,7 @@ async function quoteNow() {
   put(quote, data.html);
   editor.mark(data.span, data.message);
   go.disabled = !data.may;
-  go.textContent = data.free ? "Show the answer" : "Ask";
+  go.textContent = data.free ? "Show the answer" : data.waits ? "Ask for approval" : "Ask";
   quote.dataset.milliseconds = Math.round(performance.now() - started);
 }
 

@@ -1,0 +1,121 @@
+"""Measures the PostgreSQL protocol of `dither serve` on loopback: what it adds to `survey.ask`, looks, and fuzzed messages.
+
+    python benchmarks/wire.py                             about a minute
+    python benchmarks/wire.py --looks 10000               the full number of looks
+    DITHER_FUZZ=1000000 python benchmarks/wire.py --fuzz  a million fuzzed messages
+
+The client runs on the same machine and takes its share of the processors. Use a quiet one: the load is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from dither import curator
+from dither.server.wire.protocol import message
+from server.serving import BY_WARD, ages, make
+from server.wire.talking import Raw, Wire, wired
+
+EPSILON = "0.01"
+
+
+@dataclass(frozen=True)
+class Times:
+    """Milliseconds of each call, and of this process' processors per call: the client's and the server's together."""
+
+    wall: list[float]
+    cpu: float
+
+    @property
+    def p50(self) -> float:
+        return statistics.median(self.wall)
+
+
+def timed(call: Callable[[int], object], times: int, warm: int = 20) -> Times:
+    for number in range(warm):
+        call(number)
+    found, before = [], time.process_time()
+    for number in range(warm, warm + times):
+        start = time.perf_counter()
+        call(number)
+        found.append(1000 * (time.perf_counter() - start))
+    return Times(sorted(found), 1000 * (time.process_time() - before) / times)
+
+
+def line(name: str, times: Times, base: Times | None = None) -> None:
+    p95 = times.wall[int(0.95 * len(times.wall))]
+    added = "" if base is None else f"   adds {times.p50 - base.p50:.2f} ms at p50, {times.cpu - base.cpu:.2f} ms CPU"
+    print(f"{name:<44} p50 {times.p50:7.2f} ms   p95 {p95:7.2f} ms   CPU {times.cpu:6.2f} ms{added}", flush=True)
+
+
+def overhead(wire: Wire, folder: Path, times: int) -> None:
+    """Compares the same questions, asked in Python and over the wire: stored answers, and new ones."""
+    service = make(folder, epsilon="100000")
+    with curator.open(service.settings.catalog) as survey:
+        again = timed(lambda _: survey.ask(BY_WARD, EPSILON, analyst="ada"), times)
+        new = timed(lambda number: survey.ask(ages(number), EPSILON, analyst="ada"), times)
+    line("survey.ask, stored answer", again)
+    line("survey.ask, new question", new)
+    with wire.connect(epsilon=EPSILON) as link:
+        simple = timed(lambda _: link.pgconn.exec_(BY_WARD.encode()), times)
+        line("wire, stored answer, simple protocol", simple, again)
+        extended = timed(lambda _: link.execute(BY_WARD).fetchall(), times)
+        line("wire, stored answer, psycopg", extended, again)
+        fresh = timed(lambda number: link.pgconn.exec_(ages(number).encode()), times)
+        line("wire, new question, simple protocol", fresh, new)
+        prepared = "SELECT COUNT(*) AS n FROM people WHERE age > %s"
+        line("wire, stored answer, prepared, parameters", timed(lambda _: link.execute(prepared, (30,), prepare=True), times))
+        line("wire, catalog query of the twin", timed(lambda _: link.execute("SELECT count(*) FROM pg_class"), times))
+    line("connect and log in (SCRAM)", timed(lambda _: wire.connect().close(), 20, 3))
+
+
+def looks(wire: Wire, number: int) -> None:
+    """Describes questions, which charges nothing."""
+    before = wire.spent()
+    with Raw(wire.port) as raw:
+        raw.log_in("ada", wire.service.tokens["ada"], options=f"-c dither.epsilon={EPSILON}")
+
+        def look(place: int) -> None:
+            raw.socket.sendall(message(b"P", b"\0" + ages(place).encode() + b"\0\0\0") + message(b"D", b"S\0") + message(b"S"))
+            raw.until(b"Z")
+
+        times = timed(look, number, 0)
+    line(f"{number:,} looks at new questions (Describe)", times)
+    print(f"{'charged for them':<44} {'nothing' if wire.spent() == before else 'SOMETHING'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--times", type=int, default=200)
+    parser.add_argument("--looks", type=int, default=500)
+    parser.add_argument("--fuzz", action="store_true")
+    given = parser.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    with (
+        tempfile.TemporaryDirectory() as one,
+        tempfile.TemporaryDirectory() as other,
+        wired(Path(one), epsilon="100000") as wire,
+    ):
+        if given.fuzz:
+            from server.wire.test_fuzz import test_fuzzed_messages_do_no_harm
+
+            start = time.perf_counter()
+            test_fuzzed_messages_do_no_harm(wire)
+            print(f"{time.perf_counter() - start:.0f} s")
+            return
+        overhead(wire, Path(other), given.times)
+        looks(wire, given.looks)
+
+
+if __name__ == "__main__":
+    main()
