@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ ROWS = 30_000_000
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
 ENVIRONMENT |= {"PYTHONPATH": str(ROOT / "src")}
 PAID, UNKNOWN = "Charged: ε = 0.01, and it stays charged.", "Charged: nothing, unless `dither history` shows a new entry."
-NOTHING = "Charged: nothing."  # it was stopped after opening and before the reservation
+NOTHING = "Charged: nothing."  # stopped before the reservation, or after it and before any row was read: given back
+STATES = {PAID: [["interrupted"]], NOTHING: [[], ["cancelled"]]}
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +55,11 @@ def dither(folder: Path, *words: str, **options: Any) -> subprocess.Popen[str]:
 def history(folder: Path) -> list[dict[str, Any]]:
     listed = dither(folder, "history", "--format", "json", stdout=subprocess.PIPE)
     return [json.loads(line) for line in listed.communicate(timeout=60)[0].splitlines()]
+
+
+def spent(folder: Path) -> Fraction:
+    shown = dither(folder, "budget", "--format", "json", stdout=subprocess.PIPE)
+    return Fraction(json.loads(shown.communicate(timeout=60)[0])["rules"]["sum"]["epsilon"]["spent"])
 
 
 def asking(folder: Path, question: str) -> subprocess.Popen[str]:
@@ -97,7 +104,8 @@ def test_a_signal_ends_the_question_and_tells_its_charge(
     assert len(told.splitlines()) == 2
     charge = told.splitlines()[1].strip()
     assert charge in (PAID, UNKNOWN, NOTHING)
-    assert charge == UNKNOWN or [each["state"] for each in entries] == (["interrupted"] if charge == PAID else [])
+    assert charge == UNKNOWN or [each["state"] for each in entries] in STATES[charge]
+    assert spent(crowd) == sum(Fraction(each["epsilon"]) for each in history(crowd) if each["state"] != "cancelled")
 
 
 PARSING = """
