@@ -1,11 +1,19 @@
-"""Draws the pictures of docs/explanation: python scripts/site_pictures.py. They are committed.
+"""Draws the pictures of answers, of the console and of docs/explanation. They are committed.
 
-All numbers are computed by dither or by plain arithmetic; nothing is drawn by hand.
+    python scripts/site_pictures.py [two_worlds beliefs bias composition floats first_answer smokers console]
+
+All numbers are computed by dither or by plain arithmetic; nothing is drawn by hand. `console` needs playwright and Chromium.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import matplotlib
@@ -15,6 +23,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import dither as dt
+from dither.charts.chart import chart_of
+from dither.charts.figure import draw_figure
+from dither.datasets import health_survey
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 BLUE, ORANGE, GREY = "#3f51b5", "#e65100", "#616161"
@@ -99,6 +110,78 @@ def floats() -> None:
     save(figure, "float-noise")
 
 
+def first_answer() -> None:
+    """The answer that README.md prints, with the numbers printed there."""
+    ids = np.arange(1000)
+    people = {"person_id": ids, "age": 18 + ids % 8 * 9, "region": np.array(["north", "north", "south", "east"])[ids % 4]}
+    columns = {"age": dt.between(0, 120), "region": dt.values("north", "south", "east")}
+    table = dt.Table(people, unit="person_id", key="person_id", columns=columns)
+    with dt.open(dt.Catalog(tables={"people": table}, budget=dt.Budget(epsilon=1)), ledger=":memory:") as survey:
+        question = "SELECT region, COUNT(*) AS people, AVG(age) AS age FROM people GROUP BY region"
+        answer = survey.ask(question, epsilon="0.5")
+    text = (FOLDER.parents[1] / "README.md").read_text(encoding="utf-8")
+    printed = re.findall(r"^(\w+) +(\d+) ± (\d+) +([\d.]+) ± ([\d.]+)$", text, re.M)
+    margins = {"people": [float(row[2]) for row in printed], "age": [float(row[4]) for row in printed]}
+    rows = [[region, int(people), float(age)] for region, people, _, age, _ in printed]
+    fields = answer.as_data() | {"rows": rows, "margins": margins, "notes": answer.notes(), "cells": [r[:1] * 3 for r in rows]}
+    draw_figure(chart_of(fields), FOLDER / "first-answer.png")
+
+
+def smokers() -> None:
+    """The table with two keys of the tutorial's seventh page."""
+    page = (FOLDER.parent / "tutorial" / "2-declare.md").read_text(encoding="utf-8")
+    catalog = next(block for block in re.findall(r"```toml\n(.*?)```", page, re.S) if "[tables.regions]" in block)
+    with tempfile.TemporaryDirectory() as folder:
+        health_survey(folder)
+        (Path(folder) / "catalog.toml").write_text(catalog, encoding="utf-8")
+        with dt.open(Path(folder) / "catalog.toml", ledger=str(Path(folder) / "ledger"), make=True) as survey:
+            question = "SELECT region, smoker, COUNT(*) AS people FROM people GROUP BY region, smoker"
+            survey.ask(question, epsilon="0.2").plot(FOLDER / "smokers.png")
+
+
+def console() -> None:
+    """The console of `dither serve --demo`, with an answer."""
+    from playwright.sync_api import sync_playwright
+
+    port, question = (
+        "8399",
+        "SELECT ward, COUNT(*) AS patients, AVG(weight) AS kg\nFROM patients\nWHERE diabetic\nGROUP BY ward",
+    )
+    words = [str(Path(sys.executable).with_name("dither")), "serve", "--demo", "--port", port]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}) as server:
+        try:
+            link = next(line.split()[1] for line in server.stdout or () if line.strip().startswith("browser"))
+            with sync_playwright() as running:
+                browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+                page = browser.new_context(viewport={"width": 1180, "height": 900}, device_scale_factor=1.5).new_page()
+                page.set_default_timeout(60_000)
+                while True:  # until it listens
+                    try:
+                        page.goto(link)
+                        break
+                    except Exception:
+                        if server.poll() is not None:
+                            raise
+                        page.wait_for_timeout(500)
+                page.wait_for_selector(".cm-content")
+                page.click(".cm-content")
+                page.keyboard.press("Control+A")
+                page.keyboard.insert_text(question)
+                page.wait_for_selector("#go:not([disabled])")
+                page.keyboard.press("Control+Enter")
+                page.wait_for_selector(".answer")
+                page.wait_for_selector("text=Show the answer")
+                page.keyboard.press("Escape")
+                page.click("h2 >> nth=0")
+                page.evaluate("document.querySelector('.foot')?.remove()")
+                page.screenshot(path=FOLDER / "console.png", full_page=True)
+                browser.close()
+        finally:
+            server.terminate()
+
+
+DRAWN = {each.__name__: each for each in (two_worlds, beliefs, bias, composition, floats, first_answer, smokers, console)}
+
 if __name__ == "__main__":
-    for draw in (two_worlds, beliefs, bias, composition, floats):
-        draw()
+    for name in sys.argv[1:] or DRAWN:
+        DRAWN[name]()

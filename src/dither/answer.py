@@ -14,6 +14,7 @@ from importlib import import_module
 from os import PathLike
 from typing import Any
 
+from dither.charts.chart import Chart, chart_of
 from dither.display import show_margins, show_notes, show_picture, show_table
 from dither.errors import DitherError, extra
 from dither.exact.numbers import Number, between, flag, show, show_percent
@@ -436,24 +437,13 @@ class Answer:
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
         """Draws the noisy columns with error bars: a panel each, or one for each value of a second key; dates and many numbers
         along an axis; and what was left out. Returns a matplotlib Figure, and saves it to `path`."""
-        from dither.charts import Key, Share, answer_picture  # matplotlib is an extra
+        from dither.charts.figure import draw_figure  # matplotlib is an extra
 
-        wide, ranked = self.margins(), self.ranks()
-        kinds = {field.name: field.kind for field in self.schema}
-        names = [name for name in self.columns if name not in wide and name not in ranked]
-        shown = [tuple(_number(value, None) for value in self[name]) for name in names]
-        keys = [Key(name, kinds[name], tuple(self[name]), each) for name, each in zip(names, shown, strict=True)]
-        labels = [", ".join(each[i] for each in shown) for i in range(len(self))]
-        panels = [(name, self[name], wide[name]) for name in self.columns if name in wide]
-        seen = [each for each in self.left_out if each.seen]
-        shares = [
-            Share(each.title, None if each.hidden else each.estimate, each.low, each.high if each.beyond is None else None)
-            for each in seen
-            if not each.amount
-        ]
-        warned = [*self._warnings(), *sentences(seen)]
-        notes = "; ".join(each for each in self.notes() if each not in warned)
-        return answer_picture(labels, panels, notes, path, warned, keys=keys, left_out=shares)
+        return draw_figure(self.chart(), path)
+
+    def chart(self) -> Chart:
+        """Describes the picture that `plot` draws: its panels, points, margins and axes."""
+        return chart_of(self.as_data() | {"notes": self.notes(), "cells": self.cells()})
 
     # --- for programs -------------------------------------------------------------------------------------------
 

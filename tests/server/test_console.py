@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dither.server.console import chart, render, words
+from dither.server.console import pages, render, words
 from dither.server.describe import describe
 from server.serving import BY_WARD, COUNT, Running, make, serving
 
@@ -334,6 +334,18 @@ def test_hostile_names_and_values_are_escaped() -> None:
         "cells": [[HOSTILE, "5 ± 2"]],
         "margins": {"n": [2.0]},
         "ranks": {},
+        "left_out": [
+            {
+                "kind": "share not counted",
+                "estimate": 0.5,
+                "low": 0.4,
+                "high": 0.6,
+                "seen": True,
+                "hidden": False,
+                "beyond": None,
+            }
+            | {"title": HOSTILE, "text": HOSTILE}
+        ],
         "notes": [HOSTILE],
         "warning": HOSTILE,
         "replayed": False,
@@ -341,9 +353,9 @@ def test_hostile_names_and_values_are_escaped() -> None:
         "charged": {"epsilon": "1/10", "delta": "0"},
         "entry": 4,
     }
-    drawn = chart.charts(answer)
+    drawn = pages.picture(answer)
     html = render.fragment(
-        "parts/answer.html", answer=answer, charts=drawn, ident="4", cells=[[(HOSTILE, "", False), ("5", "2", True)]]
+        "parts/answer.html", answer=answer, picture=drawn, ident="4", cells=[[(HOSTILE, "", False), ("5", "2", True)]]
     )
     assert "<script" not in html
     assert "&lt;script&gt;" in html
@@ -361,14 +373,17 @@ def test_charts_show_margins_in_every_case() -> None:
         "cells": [[month, f"{10 * place} ± 4", "NULL"] for place, month in enumerate(months)],
         "margins": {"n": [4.0] * 12, "mean": [None] * 12},
         "ranks": {},
+        "left_out": [],
+        "warning": None,
+        "notes": [],
     }
-    (first, line), (second, bars) = chart.charts(answer)
+    ((first, ((_, line),)), (second, ((_, bars),))) = pages.picture(answer)["columns"]
     assert (first, second) == ("n", "mean")
     assert 'class="band"' in line
     assert 'class="dot hollow"' in bars
     one = answer | {"columns": ["n"], "kinds": ["int"], "rows": [[0]], "cells": [["0 ± 0"]], "margins": {"n": [0.0]}}
-    assert "whisker" in chart.charts(one)[0][1]
-    assert chart.charts(one | {"rows": [], "cells": [], "margins": {"n": []}}) == []
+    assert "whisker" in pages.picture(one)["columns"][0][1][0][1]
+    assert pages.picture(one | {"rows": [], "cells": [], "margins": {"n": []}})["columns"] == []
 
 
 def test_a_spreadsheet_finds_no_formula_in_an_export() -> None:

@@ -83,7 +83,8 @@ class LeftOut:
         bounds = [{"name": name, "bound": bound, "estimate": _json(part)} for name, bound, part in self.bounds]
         numbers = {"estimate": _json(self.estimate), "low": _json(self.low), "high": _json(self.high)}
         kind = "amount clipped" if self.amount else "share of the sum clipped" if self.clipped else "share not counted"
-        return {"of": self.of, "kind": kind, **numbers, "beyond": self.beyond, "bounds": bounds, "text": str(self)}
+        found = {"seen": self.seen, "hidden": self.hidden, "beyond": self.beyond}
+        return {"of": self.of, "kind": kind, **numbers, **found, "bounds": bounds, "title": self.title, "text": str(self)}
 
     def __str__(self) -> str:
         return self._clipped() if self.clipped else self._cut()

@@ -4,9 +4,8 @@ May import: the other parts of `server`. Law: a page shows what the API would re
 loads nothing from elsewhere, and every text in it is escaped by its template.
 
 pages      what the routes return          actions   what open pages call: quote, ask, verify
-words      the catalog in words            chart     answers as SVG
-render     templates, headers, files       static/   styles, scripts, and the editor that scripts/console/ builds
-oidc       login through a provider
+words      the catalog in words            render    templates, headers, files
+oidc       login through a provider        static/   styles, scripts, and the editor that scripts/console/ builds
 """
 
 from __future__ import annotations

@@ -9,16 +9,18 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from dither.charts.chart import chart_of
+from dither.charts.svg import draw_columns, draw_shares
 from dither.errors import AccessError, LedgerError
 from dither.exact.numbers import show
 from dither.history import questions
 from dither.ledger.receipts import Receipt
 from dither.server.accounts import Who
 from dither.server.console import words
-from dither.server.console.chart import charts
 from dither.server.console.render import respond
 from dither.server.describe import describe
 from dither.server.desk import Desk
@@ -110,7 +112,15 @@ async def _job(request: Request, who: Who) -> Job:
 def shown(job: Job) -> dict[str, Any]:
     """Returns what the template of an answer needs."""
     data: dict[str, Any] = json.loads(job.body or "{}")
-    return {"answer": data, "charts": charts(data), "ident": data["id"] or job.id, "cells": _cells(data)}
+    return {"answer": data, "picture": picture(data), "ident": data["id"] or job.id, "cells": _cells(data)}
+
+
+def picture(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the drawings of an answer: each noisy column, and what was left out. They escape every text."""
+    chart = chart_of(data)
+    columns = [(each.name, [(title, Markup(drawn)) for title, drawn in each.panels]) for each in draw_columns(chart)]
+    left_out = Markup(draw_shares(chart.shares)) if chart.shares else ""
+    return {"columns": columns, "by": chart.inner, "left_out": left_out, "cut": chart.cut}
 
 
 def _cells(data: Mapping[str, Any]) -> list[list[tuple[str, str, bool]]]:
