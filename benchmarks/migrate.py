@@ -3,7 +3,7 @@
     python benchmarks/migrate.py [--environments FOLDER] [names ...]
 
 An environment is made once, in the folder, with the version that the page names. What cannot be installed or
-run here is reported as not run. Prints what each block printed, its time, and its version.
+run here is reported as not run. Prints what each block printed, its time, and the version that was installed.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ def environment(package: str, needed: str, folder: Path) -> Path:
     return python
 
 
+def installed(python: Path, package: str) -> str:
+    """The version of the library in its environment."""
+    program = f"from importlib.metadata import version; print(version({package.partition('[')[0]!r}))"
+    return subprocess.run([python, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+
+
 def write_people(folder: Path) -> None:
     rows = (f"{i},{20 + i % 60},{('north', 'south', 'east')[i % 3]}\n" for i in range(3000))
     (folder / "people.csv").write_text("id,age,region\n" + "".join(rows), encoding="utf-8")
@@ -47,6 +53,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--environments", type=Path, default=Path("build/peers"))
+    parser.add_argument("--seconds", type=int, default=300, help="the most that a block may take")
     options = parser.parse_args()
     failed = 0
     for package, needed, code in blocks():
@@ -57,15 +64,22 @@ def main() -> int:
             began = time.monotonic()
             try:
                 python = environment(package, needed, options.environments.resolve())
+                version = installed(python, package)
                 here = os.environ | {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
                 done = subprocess.run(
-                    [python, "-c", code], cwd=folder, env=here, capture_output=True, text=True, timeout=300, check=True
+                    [python, "-c", code],
+                    cwd=folder,
+                    env=here,
+                    capture_output=True,
+                    text=True,
+                    timeout=options.seconds,
+                    check=True,
                 )
             except (subprocess.SubprocessError, OSError) as error:
                 failed += 1
                 print(f"== {needed}: not run: {error}\n{(getattr(error, 'stderr', '') or '')[-800:]}")
                 continue
-            print(f"== {needed}: {time.monotonic() - began:.1f} s\n{done.stdout}")
+            print(f"== {package} {version}: {time.monotonic() - began:.1f} s\n{done.stdout}", flush=True)
     return 1 if failed else 0
 
 
