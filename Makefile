@@ -1,7 +1,7 @@
 # Two commands are enough on a machine that has only Python, pip, git and make:
 #   make demo    a virtual environment, the package in it, and the main job on made-up data
 #   make test    the same plus what the tests need, then every check there is
-# make quick, while you work: lint, types and every test that takes less than about a second. Two minutes on two cores.
+# make quick, while you work: lint, types and every test that takes less than about a second.
 # make extras adds what pictures, pandas, Polars, Excel files, notebooks, the server and a ledger on PostgreSQL need.
 # make audit replays 100,000 generated pairs of neighbouring tables through our own path (PAIRS=...).
 # make test-spark runs every test of Spark; it brings a Java if the machine has none (scripts/spark.py).
