@@ -84,7 +84,7 @@ class Share:
     @property
     def text(self) -> str:
         """Its words, and whether there may be more than is drawn."""
-        return f"{self.words[:60]}{', or more' if self.high is None else ''}"
+        return f"{self.words[:60]}{'; there may be more' if self.high is None else ''}"
 
     @property
     def span(self) -> tuple[float, float | None, float]:
