@@ -46,17 +46,16 @@ for mechanism in (Laplace(epsilon=1, delta=0, sensitivity=1), Gaussian(epsilon=1
     print(f"{type(mechanism).__name__}: share of outputs on the grid of 2^-53: {shares[0]:.3f} for 0, {shares[1]:.3f} for 1")
 """
 LIMIT = """
-import pandas as pd
-from snsql import Privacy, from_df
-columns = {"max_ids": 1, "id": {"type": "int", "private_id": True}, "x": {"type": "int", "lower": 0, "upper": 100}}
-metadata = {"": {"public": {"people": {"row_privacy": False, **columns}}}}
-question = "SELECT SUM(x) AS s FROM (SELECT id, x FROM public.people ORDER BY id LIMIT 10) AS first_ten"
-sums = []
-for people in (range(1, 31), range(0, 31)):
-    frame = pd.DataFrame({"id": list(people), "x": [100 if i > 10 or i == 0 else 0 for i in people]})
-    reader = from_df(frame, privacy=Privacy(epsilon=10.0, delta=1e-6), metadata=metadata)
-    sums.append(sorted(reader.execute(question)[1][0] for _ in range(21))[10])
-print("median sums without and with one person:", sums, "at most 100 apart if the bound holds")
+import pandas, sqlalchemy
+from pyqrlew.io.dataset import dataset_from_database
+engine = sqlalchemy.create_engine("sqlite://", poolclass=sqlalchemy.pool.StaticPool)
+pandas.DataFrame({"id": [1, 2, 3], "x": [10, 20, 30]}).to_sql("people", engine, index=False)
+data = dataset_from_database("survey", engine, None)
+question = data.relation("SELECT SUM(x) AS s FROM (SELECT id, x FROM people ORDER BY id LIMIT 10) AS t")
+unit, price = [("people", [], "id")], {"epsilon": 1.0, "delta": 1e-5}
+query = question.rewrite_with_differential_privacy(dataset=data, privacy_unit=unit, epsilon_delta=price).relation().to_query()
+print("LIMIT 10 stands before the first step per person:", query.index("LIMIT 10") < query.index("GROUP BY"))
+print("noise by the database's RANDOM():", "RANDOM()" in query)
 """
 RESPONSES = """
 import dp_accounting
@@ -64,7 +63,7 @@ from dp_accounting.pld import PLDAccountant
 one = dp_accounting.RandomizedResponseDpEvent(0.9, 10)
 prices = []
 for count in (1, 100):
-    accountant = PLDAccountant()
+    accountant = PLDAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
     accountant.compose(dp_accounting.SelfComposedDpEvent(one, count))
     prices.append(accountant.get_epsilon(1e-6))
 print(f"epsilon of one response {prices[0]:.4f}, of a hundred composed {prices[1]:.4f}")
@@ -72,7 +71,7 @@ print(f"epsilon of one response {prices[0]:.4f}, of a hundred composed {prices[1
 DEFECTS = (
     Defect("a threshold whose delta leaves out the threshold itself", "opendp[polars]", "opendp[polars]==0.16.*", THRESHOLD),
     Defect("noise in floats", "diffprivlib", "diffprivlib==0.6.* and scikit-learn<1.6", FLOATS),
-    Defect("LIMIT below the aggregate", "smartnoise-sql", "smartnoise-sql==1.0.*", LIMIT),
+    Defect("LIMIT below the bounds of a person", "pyqrlew", "pyqrlew==0.9.*", LIMIT),
     Defect("a count of repetitions that is dropped", "dp-accounting", "dp-accounting==0.6.*", RESPONSES),
 )
 VERSION = "from importlib.metadata import version; print(version({!r}))"
