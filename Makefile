@@ -50,8 +50,9 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/questions.py
 
+# Not --quiet: it would also hide warnings from strict, and dead links would pass.
 docs: $(VENV)/.installed-docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	DITHER_SITE=build/site $(BIN)/python -m pytest -m "long or not long" tests/test_site.py
 
 audit: $(VENV)/.installed-dev

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import http.server
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -145,7 +146,8 @@ def test_an_example_that_fails_fails_the_build(tmp_path: Path) -> None:
 
 
 def build(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder), *options]
+    # Not --quiet: it would also hide warnings from strict.
+    words = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder), *options]
     clean = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     return subprocess.run(words, cwd=ROOT, env=clean, capture_output=True, text=True, check=False, timeout=900)
 
@@ -217,20 +219,46 @@ def axe(page: Any) -> list[str]:
     return [f"{page.url}: {each['id']}: {node['html'][:150]}" for each in found for node in each["nodes"][:3]]
 
 
+GOOD = "# Page\n\n[a](other.md) [b](other.md#section)\n\n::: dither.mechanisms.geometric.Geometric\n"
+
+
+def build_small(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    """Builds a site of two pages with the settings of ours."""
+    (folder / "docs").mkdir()
+    (folder / "docs" / "index.md").write_text(text, encoding="utf-8")
+    (folder / "docs" / "other.md").write_text("# Other\n\n## Section\n", encoding="utf-8")
+    shutil.copytree(ROOT / "scripts", folder / "scripts", ignore=shutil.ignore_patterns("console", "__pycache__"))
+    own = {"INHERIT": str(ROOT / "mkdocs.yml"), "docs_dir": str(folder / "docs"), "nav": ["index.md", "other.md"]}
+    none: dict[str, Any] = {"hooks": [], "extra_css": [], "extra_javascript": []}
+    (folder / "mkdocs.yml").write_text(json.dumps(own | none), encoding="utf-8")
+    return build(folder / "site", "--config-file", str(folder / "mkdocs.yml"))
+
+
 @pytest.mark.long
 @pytest.mark.slow
-def test_the_build_is_strict(site: Path, tmp_path: Path) -> None:
-    """The twin: a dead link, a missing section and a missing name each fail it."""
-    if os.environ.get("DITHER_SITE"):
-        pytest.skip("the site was built before")
-    page = ROOT / "docs" / "start" / "broken.md"
-    page.write_text("# Broken\n\n[a](none.md) [b](../queries.md#none)\n\n::: dither.none\n", encoding="utf-8")
-    try:
-        done = build(tmp_path / "site")
-    finally:
-        page.unlink()
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("other.md)", "none.md)", "none.md"),
+        ("#section", "#none", "none"),
+        ("Geometric", "None", "dither.mechanisms.geometric.None"),
+    ],
+)
+def test_the_build_is_strict(tmp_path: Path, right: str, wrong: str, said: str) -> None:
+    """A dead link, a missing section and a missing name each fail it."""
+    pytest.importorskip("mkdocstrings", reason="needs the extra docs: pip install -e '.[docs]'")
+    done = build_small(tmp_path, GOOD.replace(right, wrong))
     assert done.returncode != 0
-    assert (site / "index.html").exists()
+    assert said in done.stdout + done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_a_site_without_mistakes_is_built(tmp_path: Path) -> None:
+    """The twin."""
+    pytest.importorskip("mkdocstrings", reason="needs the extra docs: pip install -e '.[docs]'")
+    done = build_small(tmp_path, GOOD)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.long
