@@ -267,3 +267,13 @@ def wait_until_ready(client: Client, running: Any = None) -> None:
         assert running is None or running.poll() is None, "the server ended"
         time.sleep(0.05)
     raise AssertionError("the server did not get ready")
+
+
+def repeats(default: int) -> int:
+    """Returns how often a long run repeats what it does."""
+    return int(os.environ.get("DITHER_TIMES", str(default)))
+
+
+def seed() -> int:
+    """Returns the number that a long run draws its dice from, so that it can be run in pieces."""
+    return int(os.environ.get("DITHER_SEED", "0"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -437,3 +438,26 @@ def test_a_head_that_does_not_arrive_is_not_waited_for(service: Service) -> None
         wire.sendall(slow)
         with pytest.raises(TimeoutError):
             wire.recv(1)
+
+
+def test_a_body_after_its_response_is_not_waited_for(service: Service) -> None:
+    """Nobody is logged in, so the response is there before the body; its bytes must not hold the connection."""
+    head = b"POST /v1/quote HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+    with process(service, read_time=1.0) as limited:
+        assert _held(limited.port, head) < 600
+    with serving(service) as unlimited:  # the twin
+        assert _held(unlimited.port, head, most=40) == 40
+
+
+def _held(port: int, head: bytes, most: int = 600) -> int:
+    """Sends a byte of a body every 50 ms. Returns how many, until the server closes the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as wire:
+        wire.sendall(head)
+        assert wire.recv(65536).startswith(b"HTTP/1.1 401")
+        for sent in range(most):
+            try:
+                wire.sendall(b" ")
+            except ConnectionError:
+                return sent
+            time.sleep(0.05)
+    return most
