@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -95,8 +95,8 @@ def reach(
         login = Logins().find(origin)
         secret = "" if login is None else login.token
     if not isinstance(secret, str) or not secret.strip() or not secret.isascii() or not secret.isprintable():
-        it = Python('dt.connect(url, token="dth_…")')
-        fix = Fix("write {it}, set DITHER_TOKEN, or log in: {login}.", it=it, login=Shell("dither login URL"))
+        it = Python('write dt.connect(url, token="dth_…"), set DITHER_TOKEN,', "set DITHER_TOKEN,")
+        fix = Fix("{it} or log in: {login}.", it=it, login=Shell(f"dither login {origin}"))
         raise ArgumentError("A server needs your token.", fix=fix)
     for name, path in (("known", known), ("ca", ca)):
         if path is not None and (not isinstance(path, (str, PathLike)) or not str(path) or "\0" in str(path)):
@@ -306,6 +306,21 @@ class Remote:
         found = Receipt.from_json(json.dumps(self.transport.get(f"/v1/receipts/{int(entry)}")))
         self._check_receipt(found, None)
         return found
+
+    def compare(self, heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> Iterator[str]:
+        """Yields what is wrong with the server's ledger by heads ("number:hash") and receipts that you kept, each with a name
+        to show. The server says which entries it has: it cannot invent their hashes, nor signatures."""
+        marks = [(source, *head.split(":", 1)) for source, head in heads.items()]
+        for source, receipt in receipts.items():
+            if receipt.body["ledger"] != self.seen.ledger or not self.keys.signed(receipt):
+                yield f"{source} is not signed by the key of this ledger that you know."
+            marks += [(source, str(place["number"]), str(place["hash"])) for place in receipt.places]
+        for source, at, hash in marks:
+            found = self.transport.get(f"/v1/key?at={at}")["at"]
+            if found is None:
+                yield f"entry {at}, which {source} names, is missing: this is an older copy, or another ledger."
+            elif found != f"{at}:{hash}":
+                yield f"entry {at} is not the one that {source} names: this is another ledger, or another past."
 
     def close(self) -> None:
         """Closes the connection. What was asked stays asked."""
