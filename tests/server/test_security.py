@@ -250,6 +250,19 @@ def test_wrong_fields_are_refused(shared: Running, data: object) -> None:
     assert reply.json["charged"] == "nothing"
 
 
+NESTED = "[" * 400 + "]" * 400
+
+
+@pytest.mark.parametrize(
+    "params", ["[[[1]]]", '{"a": [[1]]}', f'{{"a": {NESTED}}}', NESTED, '[{"date": ["x"]}]', '[{"date": {}}]']
+)
+def test_nested_parameters_are_refused_in_words(shared: Running, params: str) -> None:
+    """Deep ones used to end their handler by the depth of its own recursion."""
+    body = f'{{"question": "SELECT COUNT(*) AS n FROM people WHERE age > :a", "epsilon": "0.1", "params": {params}}}'
+    reply = shared.send("POST", "/v1/ask", "ada", body=body.encode(), headers={"Content-Type": "application/json"})
+    assert (reply.status, reply.json["code"], reply.json["charged"]) == (422, "argument", "nothing")
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"question":"' + b"\\ud800" + b'"}', b"nan", b"1e999"]
 )

@@ -91,6 +91,12 @@ class TableWords:
     samples: tuple[tuple[str, ...], ...]
     example: str
 
+    @property
+    def suggested(self) -> str:
+        """The column to propose bounds for: the first that has none."""
+        columns = [each for each in self.columns if each.mark != "unit"]
+        return next((each.name for each in columns if not each.mark), columns[0].name if columns else "")
+
 
 def tables(described: Mapping[str, Any]) -> list[TableWords]:
     """Returns every table of a description in words."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -36,10 +37,9 @@ class Connection(H11Protocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+        with suppress(h11.LocalProtocolError):  # a response was begun, or may have no body
             super().send_400_response(msg)
-        else:  # a response was begun
-            self.transport.close()
+        self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
         """Says nothing: an upgrade that is asked for and not offered is no fault."""
