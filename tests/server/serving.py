@@ -223,7 +223,7 @@ class Process(Client):
 
     def end(self, number: int = signal.SIGTERM) -> int:
         os.kill(self.running.pid, number)
-        return int(self.running.wait(30))
+        return int(self.running.wait(300))  # on a busy machine it takes long
 
 
 PROGRAM = "from dither.server.running import run; from dither.server.settings import Settings; run(Settings.passed())"
