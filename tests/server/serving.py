@@ -191,7 +191,8 @@ def serving(service: Service, http: Any = Connection) -> Iterator[Running]:
     app = application(service.settings)
     config = uvicorn.Config(
         app, log_level="critical", access_log=False, lifespan="on", http=http, ws="none", h11_max_incomplete_event_size=16384,
-        timeout_graceful_shutdown=2, server_header=False,
+        timeout_graceful_shutdown=2, server_header=False, proxy_headers=bool(service.settings.behind_proxy),
+        forwarded_allow_ips=list(service.settings.behind_proxy),
     )  # fmt: skip
     server = uvicorn.Server(config)
     listening = socket.socket()

@@ -215,6 +215,7 @@ def test_bounds_are_suggested_for_a_column(visit: Callable[..., Visitor], runnin
     page, spent = visitor.page, running.spent()
     visitor.go("/catalog")
     page.click("text=Suggest bounds")
+    page.wait_for_url(re.compile("column=people.income"))
     page.wait_for_selector("#quote .price")
     assert page.eval_on_selector("[name=column]", "each => each.value") == "people.income"
     assert page.inner_text("#quote .price").startswith("ε = 0.1")

@@ -70,8 +70,8 @@ def connect(
 
     `token`: yours, by default from the environment variable DITHER_TOKEN, or what `dither login` stored. `public_key`: the
     curator's, if you were given it; otherwise the first one that the server shows is pinned. `known`: the file with pinned keys
-    and newest entries, by default in your configuration folder. `ca`: a file of certificates to trust besides the system's.
-    `timeout`: seconds for a request.
+    and newest entries, by default that of DITHER_KNOWN, or one in your configuration folder. `ca`: a file of certificates
+    to trust besides the system's. `timeout`: seconds for a request.
     """
     transport, kept = reach(url, token, known=known, ca=ca, timeout=timeout)
     seen, keys = _recognise(transport, kept, public_key)
@@ -105,7 +105,7 @@ def reach(
     if seconds > _LONGEST:
         raise ArgumentError("timeout is more than a day.", fix=Fix("write {timeout}.", timeout=60))
     transport = Transport(origin, secret.strip(), None if ca is None else os.fspath(ca), float(seconds))
-    return transport, Known(default_file() if known is None else Path(known))
+    return transport, Known(Path(known or os.environ.get("DITHER_KNOWN") or default_file()))
 
 
 def _recognise(transport: Transport, known: Known, public_key: str | None) -> tuple[Seen, Keys]:

@@ -187,12 +187,12 @@ class Desk:
         if len(steps) > 1:
             return asyncio.create_task(self._in_turn(who, job, steps, still))
         line, call = steps[0]
-        return line.enter(who.name, partial(self._settled, job, call), still)
+        return line.enter(who.name, partial(self._settled, who, job, call), still)
 
     async def _in_turn(self, who: Who, job: str, steps: Sequence[Step], still: Still | None) -> str | None:
         """Takes one step after the other, each in its line, until one gives the answer."""
         for line, call in steps:
-            found = await line.run(who.name, partial(self._settled, job, call), still)
+            found = await line.run(who.name, partial(self._settled, who, job, call), still)
             if found is not None:
                 return found
         raise TypeError("the last step gives an answer")
@@ -226,9 +226,10 @@ class Desk:
             told = BusyError() if isinstance(error, GoneError) else error
             self.requests.fail(job, told.as_data() if isinstance(told, DitherError) else FAULT)
 
-    def _settled(self, job: str, call: Callable[[str], str | None]) -> str | None:
-        """Runs in a thread: answers, and notes a failure for whoever looks the job up."""
+    def _settled(self, who: Who, job: str, call: Callable[[str], str | None]) -> str | None:
+        """Runs in a thread: answers, and notes a failure for whoever looks the job up. Who was removed meanwhile is refused."""
         try:
+            self.accounts.check_still(who)
             return call(job)
         except DitherError as error:
             self.requests.fail(job, error.as_data())

@@ -54,7 +54,7 @@ async def quote(request: Request) -> Response:
         if status_of(error) != 422:
             raise
         metrics.count_question("quote", error.code)
-        return JSONResponse(refused(error, places))
+        return JSONResponse(refused(error, places, where=False))  # the editor underlines it
     metrics.count_question("quote", "quoted")
     return await quoted(who, desk, data, "parts/quote.html")
 
@@ -68,17 +68,17 @@ async def quoted(who: Who, desk: Desk, data: dict[str, Any], template: str) -> R
     return JSONResponse({"html": html, "span": None, "may": may, "free": free, "waits": waits})
 
 
-def refused(error: DitherError, places: dict[str, int] | None = None) -> dict[str, Any]:
-    """Returns a refusal as part of a page, with the place of the mistake in what was typed."""
-    found = refusal(error.as_data())
+def refused(error: DitherError, places: dict[str, int] | None = None, *, where: bool = True) -> dict[str, Any]:
+    """Returns a refusal as part of a page, with the place of the mistake in what was typed. `where`: also show the place."""
+    found = refusal(error.as_data(), where)
     if found["span"] is not None and isinstance(error, QueryError):
         start = (places or {}).get(error.text, 0)
         found["span"] = [start + each for each in found["span"]]
     return found
 
 
-def refusal(problem: dict[str, Any]) -> dict[str, Any]:
-    html = fragment("parts/problem.html", problem=problem)
+def refusal(problem: dict[str, Any], where: bool = True) -> dict[str, Any]:
+    html = fragment("parts/problem.html", problem=problem, where=where)
     return {"html": html, "span": problem.get("span"), "message": problem["what"], "may": False, "free": False}
 
 
@@ -172,4 +172,5 @@ async def verify(request: Request) -> Response:
     """GET /console/verify: checks every entry, sum and signature of the ledger."""
     who, desk = who_asks(request), desk_of(request)
     report = await desk.verify(who)
-    return JSONResponse({"html": fragment("parts/verdict.html", report=report.as_data()), "ok": report.ok})
+    smooth = bool(desk.survey.session.caps.rho_max)  # the budget adds up ρ
+    return JSONResponse({"html": fragment("parts/verdict.html", report=report.as_data(), smooth=smooth), "ok": report.ok})

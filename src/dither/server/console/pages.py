@@ -77,7 +77,8 @@ async def suggest(request: Request, who: Who) -> Response:
     def read() -> dict[str, Any]:
         described = describe(desk.survey)
         tables = [each for each in words.tables(described) if not each.public]
-        return {"tables": tables, "delta": described["budget"]["delta"], "budget": budget_data(desk, who)}
+        first = words.unbounded(tables)
+        return {"tables": tables, "first": first, "delta": described["budget"]["delta"], "budget": budget_data(desk, who)}
 
     column = request.query_params.get("column", "")
     return respond(request, "suggest.html", who=who, column=column, **await desk.read(who, read))

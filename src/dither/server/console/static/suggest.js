@@ -36,7 +36,7 @@ async function quoteNow() {
   }
   put(quote, data.html);
   go.disabled = asking || !data.may;
-  go.textContent = data.free ? "Show the proposal" : data.waits ? "Ask for approval" : `Pay ε = ${asked().epsilon}`;
+  go.textContent = data.free ? "Show the proposal" : data.waits ? "Ask for approval" : data.may ? `Pay ε = ${asked().epsilon}` : "Suggest";
 }
 
 form.addEventListener("input", () => {
