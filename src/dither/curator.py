@@ -38,6 +38,7 @@ from dither.free import find_offer, take_offer
 from dither.graph import CatalogGraph
 from dither.ledger.ledger import Ledger
 from dither.ledger.records import StreamStep
+from dither.ledger.rules import Preview
 from dither.offered import Offered
 from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
@@ -47,6 +48,7 @@ from dither.planning.listing import FREE, is_list, plan_list, read_list
 from dither.planning.lookups import decide_groups, look_up, lookups
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
+from dither.planning.price import Price
 from dither.planning.program import Batch, Program, Run, release
 from dither.planning.proposal import Proposal
 from dither.planning.several import Asked, Several, check_list, plan_questions, plan_several, refusing
@@ -318,13 +320,26 @@ class Curator:
         fresh: bool = False,
     ) -> Proposal:
         """Proposes bounds or values for "table.column" from the data, at a price. `by`: a key to propose max_groups for."""
+        asked, program, text = self._suggestion(column, epsilon, delta, by)
+        show = partial(_propose, asked, program)
+        return self.release(program, text, show, analyst=analyst, fresh=fresh, within=text_of(asked.questions[0]))
+
+    def preview_suggestion(
+        self, column: str, epsilon: Number, delta: Number | None = None, *, by: str | None = None, analyst: str | None = None
+    ) -> tuple[Price, Preview]:
+        """Returns what `suggest` would charge, and what the ledger would do now. Free."""
+        _, program, text = self._suggestion(column, epsilon, delta, by)
+        return program.total, self.session.preview(self.session.request(program, text, analyst))
+
+    def _suggestion(
+        self, column: str, epsilon: Number, delta: Number | None, by: str | None
+    ) -> tuple[proposals.Asked, Batch, str]:
+        """Returns what is asked about a column, its plan and its text."""
         asked = proposals.ask_about(self.catalog, column, by)
         resolved = [self.steps.read(each, asked.catalog) for each in asked.questions]
         price = Terms.of(epsilon, delta).price(self.session.caps)
         program = Batch(proposals.plans(asked, resolved, price), resolved[0].tables, "proposal")
-        show = partial(_propose, asked, program)
-        text = f"suggest {column}" + (f" by {by}" if by else "")
-        return self.release(program, text, show, analyst=analyst, fresh=fresh, within=text_of(asked.questions[0]))
+        return asked, program, f"suggest {column}" + (f" by {by}" if by else "")
 
     def stream(
         self,

@@ -14,18 +14,19 @@ from dither.ledger.records import (
     Advanced,
     Approved,
     Cancelled,
+    CancelledApproved,
     Closed,
     Committed,
     Denied,
     Entry,
     Failed,
-    Lapsed,
     Record,
     Reopened,
     Replayed,
     Requested,
     Reserved,
     Restored,
+    Settled,
     parse,
 )
 from dither.ledger.state import Terms
@@ -53,7 +54,7 @@ def _entry(entry: Entry) -> HistoryRow:
         found["question"] = _one_line(record.question)
     if isinstance(record, Reserved | Replayed | Requested):
         found |= {"analyst": record.analyst, "epsilon": str(record.loss.epsilon), "delta": str(record.loss.delta)}
-    if isinstance(record, Committed | Advanced | Cancelled | Failed | Lapsed):
+    if isinstance(record, Settled):
         found["about"] = record.reserved
     if isinstance(record, Replayed):
         found["about"] = record.committed
@@ -127,8 +128,9 @@ def _set_state(row: HistoryRow, record: Record) -> None:
     if isinstance(record, Failed):
         row["state"] = "failed" if record.why == ENGINE else "interrupted"
     else:
-        row["state"] = {Committed: "answered", Advanced: "answered", Cancelled: "cancelled"}.get(type(record), "process died")
-    if isinstance(record, Cancelled) and row["quota_epsilon"] is not None:
+        states = {Committed: "answered", Advanced: "answered", Cancelled: "cancelled", CancelledApproved: "cancelled"}
+        row["state"] = states.get(type(record), "process died")
+    if row["state"] == "cancelled" and row["quota_epsilon"] is not None:
         row["quota_epsilon"] = "0"
 
 
@@ -192,6 +194,8 @@ class ApprovalLog:
                 if same and each["state"] == APPROVED and entry.time <= each["until"]:
                     each["state"] = USED
                     break
+        elif isinstance(record, CancelledApproved) and record.approval in self._found:
+            self._found[record.approval]["state"] = APPROVED
 
 
-_OF_APPROVALS = (Requested.KIND, Approved.KIND, Denied.KIND, Reserved.KIND)
+_OF_APPROVALS = (Requested.KIND, Approved.KIND, Denied.KIND, Reserved.KIND, CancelledApproved.KIND)

@@ -16,6 +16,7 @@ _OPTIONS = {
     for name in ("epsilon", "delta", "margin", "of", "confidence", "analyst", "ledger", "key", "witness", "by")
 }
 _OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh", "max_rows": "--max-rows", "max_groups": "--max-groups"}
+_OPTIONS |= {"ca": "--ca"}
 _OPTIONS |= {"left_out": "--left-out", "free": "--free", "sample": "--sample"}
 
 

@@ -8,13 +8,15 @@ from fractions import Fraction
 import pytest
 
 from dither.errors import ApprovalError, ArgumentError, ClosedError, LedgerError
+from dither.history import ApprovalLog
 from dither.ledger import approvals
 from dither.ledger.approvals import MOST_OPEN
-from dither.ledger.ledger import Ledger
+from dither.ledger.ledger import Ending, Ledger
+from dither.ledger.records import INTERRUPT
 from dither.ledger.rules import StoredAnswer
 from dither.ledger.stores.sqlite import SQLite
 from dither.ledger.verify.report import verify
-from ledger.asking import IDENTITY, KEY, Clock, Fake, asked, declaration, request
+from ledger.asking import IDENTITY, KEY, Clock, Fake, asked, declaration, request, reserved
 from ledger.edits import ended, rechained
 
 TENTH = Fraction(1, 10)
@@ -50,6 +52,67 @@ def test_an_approval_admits_its_question_once(ledger: Ledger) -> None:
     assert isinstance(ledger.reserve(request(2, "0.2")), StoredAnswer)  # a stored answer needs none
     filed(ledger, 2, "0.2", fresh=True)
     assert verify(ledger.store).ok
+
+
+def test_a_cancelled_question_gives_its_approval_back(ledger: Ledger) -> None:
+    """It was charged nothing and nobody read a row, so the curator's word still holds: for the same question, once."""
+    ledger.set_policy(TENTH)
+    number = filed(ledger, 2, "0.2")
+    ledger.decide(number, "cora", approve=True, seconds=60)
+    log = ApprovalLog(ledger.store)
+    for _ in range(2):
+        held = reserved(ledger, 2, "0.2")
+        assert states(log, ledger) == {number: "used"}
+        ledger.cancel(held)
+        assert states(log, ledger) == {number: "approved"} == states(ApprovalLog(ledger.store), ledger)
+        assert ledger.balance().sums.epsilon == 0
+        assert verify(ledger.store).ok
+    filed(ledger, 3, "0.2")
+    filed(ledger, 2, "0.2", analyst="bob")
+    asked(ledger, 2, "0.2")
+    filed(ledger, 2, "0.2", fresh=True)
+    assert verify(ledger.store).ok
+
+
+def states(log: ApprovalLog, ledger: Ledger) -> dict[int, str]:
+    return {each["id"]: each["state"] for each in log.read(ledger.head().number, "2026")}
+
+
+def test_an_approval_that_was_given_back_ends_when_it_would_have(ledger: Ledger, clock: Clock) -> None:
+    ledger.set_policy(TENTH)
+    ledger.decide(filed(ledger, 2, "0.2"), "cora", approve=True, seconds=60)
+    held = reserved(ledger, 2, "0.2")
+    clock.move(seconds=61)
+    ledger.cancel(held)
+    filed(ledger, 2, "0.2")
+    assert verify(ledger.store).ok
+
+
+def test_a_question_that_reached_the_engine_keeps_its_approval_used(ledger: Ledger) -> None:
+    """The twin: what may have been read is charged, and its approval is spent."""
+    ledger.set_policy(TENTH)
+    ledger.decide(filed(ledger, 2, "0.2"), "cora", approve=True, seconds=60)
+    held = reserved(ledger, 2, "0.2")
+    held.touch()
+    assert ledger.give_up(held, INTERRUPT) is Ending.CHARGED
+    filed(ledger, 2, "0.2")
+    assert verify(ledger.store).ok
+
+
+@pytest.mark.parametrize("approval", [2, 5, 99])
+def test_an_approval_that_was_not_used_is_not_given_back(clock: Clock, approval: int) -> None:
+    """Even if whoever forges it holds the key, and seals everything again."""
+    ledger = Ledger(SQLite.memory(IDENTITY), KEY, clock)
+    ledger.register(declaration())
+    ledger.set_policy(TENTH)
+    ledger.decide(filed(ledger, 2, "0.2"), "cora", approve=True, seconds=60)
+    ledger.cancel(reserved(ledger, 2, "0.2"))
+    fake = Fake.of(ledger.store)
+    rows = list(fake.rows())
+    body = json.loads(rows[-1].body) | {"approval": approval}
+    rows[-1] = rows[-1]._replace(body=json.dumps(body, sort_keys=True, separators=(",", ":")))
+    wrong = verify(ended(fake, rechained(rows, KEY), KEY))
+    assert any("gives back an approval" in problem for problem in wrong.problems)
 
 
 @pytest.mark.parametrize(

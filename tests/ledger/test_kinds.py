@@ -15,6 +15,7 @@ from dither.ledger.records import (
     Advanced,
     Approved,
     Cancelled,
+    CancelledApproved,
     Closed,
     Committed,
     Declared,
@@ -89,6 +90,7 @@ RECORDS: list[Record] = [
     Denied(13, "a" * 64, "cora", "too dear"),
     Closed("cora", "the audit begins"),
     Rotated("0" * 32, "1" * 64, "b" * 64, "c" * 64, "cora", "once a year"),
+    CancelledApproved(3, "4" * 64, "5" * 64, 13),
 ]
 
 

@@ -191,7 +191,8 @@ def serving(service: Service, http: Any = Connection) -> Iterator[Running]:
     app = application(service.settings)
     config = uvicorn.Config(
         app, log_level="critical", access_log=False, lifespan="on", http=http, ws="none", h11_max_incomplete_event_size=16384,
-        timeout_graceful_shutdown=2, server_header=False,
+        timeout_graceful_shutdown=2, server_header=False, proxy_headers=bool(service.settings.behind_proxy),
+        forwarded_allow_ips=list(service.settings.behind_proxy),
     )  # fmt: skip
     server = uvicorn.Server(config)
     listening = socket.socket()
@@ -223,7 +224,7 @@ class Process(Client):
 
     def end(self, number: int = signal.SIGTERM) -> int:
         os.kill(self.running.pid, number)
-        return int(self.running.wait(30))
+        return int(self.running.wait(300))  # on a busy machine it takes long
 
 
 PROGRAM = "from dither.server.running import run; from dither.server.settings import Settings; run(Settings.passed())"
@@ -267,3 +268,13 @@ def wait_until_ready(client: Client, running: Any = None) -> None:
         assert running is None or running.poll() is None, "the server ended"
         time.sleep(0.05)
     raise AssertionError("the server did not get ready")
+
+
+def repeats(default: int) -> int:
+    """Returns how often a long run repeats what it does."""
+    return int(os.environ.get("DITHER_TIMES", str(default)))
+
+
+def seed() -> int:
+    """Returns the number that a long run draws its dice from, so that it can be run in pieces."""
+    return int(os.environ.get("DITHER_SEED", "0"))

@@ -17,6 +17,7 @@ import pytest
 
 from dither.server.console import pages, render, words
 from dither.server.describe import describe
+from dither.server.requests import Job
 from server.serving import BY_WARD, COUNT, Running, make, serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -177,6 +178,67 @@ def test_parameters_have_fields_of_their_own(visit: Callable[..., Visitor]) -> N
 
 @needs_browser
 @pytest.mark.slow
+@needs_browser
+@pytest.mark.slow
+def test_several_questions_at_one_price(visit: Callable[..., Visitor], running: Running) -> None:
+    """Written one after the other in the editor, by keyboard; a mistake is underlined in the one that has it."""
+    visitor = visit("ben")
+    page, spent = visitor.page, running.spent()
+    second = "SELECT ward, COUNT(*) AS n FROM people GROUP BY ward"
+    visitor.write(f"SELECT COUNT(*) AS all_of_them FROM people;\n{second.replace('ward,', 'wrad,')};")
+    page.wait_for_selector("#quote .alert.bad")
+    assert "Question 2" in page.inner_text("#quote")
+    assert page.inner_text(".cm-lintRange-error") == "wrad"
+    visitor.write(f"SELECT COUNT(*) AS all_of_them FROM people;\n{second}")
+    page.wait_for_selector("#quote h3 >> nth=1")
+    assert page.inner_text("#quote .price").startswith("ε = 0.1")
+    assert running.spent() == spent
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".answer .part >> nth=1")
+    assert page.inner_text(".answer .badge") == "charged ε = 0.1 in all"
+    assert [page.locator(".part").nth(i).locator("thead th").count() for i in (0, 1)] == [1, 2]
+    page.locator(".answer a", has_text="Link").click()
+    page.wait_for_selector(".answer .part >> nth=1")
+    assert visitor.axe() == []
+    visitor.go("/history")
+    page.click("text=Ask again >> nth=0")
+    page.wait_for_selector("#quote .price.free")
+    assert page.inner_text("#go") == "Show the answer"
+
+
+@needs_browser
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_bounds_are_suggested_for_a_column(visit: Callable[..., Visitor], running: Running, scheme: str) -> None:
+    """The price is said before it is paid. On a narrow screen, by keyboard."""
+    visitor = visit("ada", color_scheme=scheme, viewport={"width": 360, "height": 740})
+    page, spent = visitor.page, running.spent()
+    visitor.go("/catalog")
+    page.click("text=Suggest bounds")
+    page.wait_for_url(re.compile("column=people.income"))
+    page.wait_for_selector("#quote .price")
+    assert page.eval_on_selector("[name=column]", "each => each.value") == "people.income"
+    assert page.inner_text("#quote .price").startswith("ε = 0.1")
+    page.focus("[name=epsilon]")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("0.0000001")
+    page.wait_for_selector("#quote .alert")  # less than a question must cost
+    assert page.is_disabled("#go")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("0.01" if scheme == "light" else "0.02")
+    page.wait_for_selector("#go:not([disabled])")
+    assert page.inner_text("#go").startswith("Pay ε = 0.0")
+    assert running.spent() == spent
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".proposal svg")
+    assert "Too noisy" in page.inner_text(".proposal")
+    assert "income = { between = [" in page.inner_text(".proposal pre")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert visitor.axe() == []
+    page.wait_for_selector("#quote .price.free")
+    assert running.spent() != spent
+
+
 def test_a_curator_approves_and_the_analyst_gets_the_answer(visit: Callable[..., Visitor]) -> None:
     ada, cora = visit("ada"), visit(None)
     ada.write(COUNT)
@@ -222,7 +284,17 @@ def test_an_auditor_verifies(visit: Callable[..., Visitor]) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_fits_a_narrow_screen_and_passes_axe(visit: Callable[..., Visitor], scheme: str) -> None:
     cora = visit("cora", viewport={"width": 360, "height": 740}, color_scheme=scheme)
-    for path in ("/", "/catalog", "/history", "/history?everyone=1", "/approvals", "/audit", "/answers/999", "/receipts/999"):
+    for path in (
+        "/",
+        "/catalog",
+        "/suggest",
+        "/history",
+        "/history?everyone=1",
+        "/approvals",
+        "/audit",
+        "/answers/999",
+        "/receipts/999",
+    ):
         cora.go(path)
         cora.page.wait_for_load_state("networkidle")
         for each in cora.page.query_selector_all("summary"):
@@ -255,7 +327,7 @@ def cookie(running: Running, who: str) -> dict[str, str]:
 
 
 def test_pages_are_for_those_who_are_logged_in_and_may_see_them(running: Running) -> None:
-    for path in ("/", "/catalog", "/history", "/approvals", "/audit", "/answers/1", "/receipts/1"):
+    for path in ("/", "/catalog", "/suggest", "/history", "/approvals", "/audit", "/answers/1", "/receipts/1"):
         assert running.get(path).headers["location"] == "/login"
     assert running.get("/audit", headers=cookie(running, "ada")).status == 403
     assert running.get("/history?everyone=1", headers=cookie(running, "ada")).status == 403
@@ -353,10 +425,8 @@ def test_hostile_names_and_values_are_escaped() -> None:
         "charged": {"epsilon": "1/10", "delta": "0"},
         "entry": 4,
     }
-    drawn = pages.picture(answer)
-    html = render.fragment(
-        "parts/answer.html", answer=answer, picture=drawn, ident="4", cells=[[(HOSTILE, "", False), ("5", "2", True)]]
-    )
+    values = pages.shown(Job("4", "ada", "done", body=json.dumps(answer | {"id": "4"})))
+    html = render.fragment("parts/answer.html", **values)
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     problem = {"code": "query", "what": HOSTILE, "where": HOSTILE, "fix": {"words": HOSTILE, "parts": {}}, "charged": HOSTILE}
@@ -427,3 +497,51 @@ def test_asking_again_brings_the_terms_and_pages_show_them(running: Running) -> 
     assert "a secret sample of 1/2" in page_of(running, "ben", f"/receipts/{asked.json['entry']}")
     other = page_of(running, "ada", link)  # somebody else's question
     assert ('value="0.05"' in other, "GROUP BY ward" in other.partition("data-question")[2][:60]) == (False, False)
+
+
+def test_a_list_of_questions_is_shown_and_saved(running: Running) -> None:
+    asked = running.ask("ada", [COUNT, BY_WARD], "0.01")
+    entry = asked.json["entry"]
+    text = page_of(running, "ada", f"/answers/{entry}")
+    assert text.count('<section class="part"') == 2
+    assert "charged ε = 0.01 in all" in text
+    second = running.get(f"/answers/{entry}/csv?question=2", headers=cookie(running, "ada"))
+    assert second.body.decode().splitlines()[0] == "ward,n,n_margin"
+    assert second.headers["content-disposition"].endswith(f'"answer-{entry}-2.csv"')
+    assert running.get(f"/answers/{entry}/csv?question=3", headers=cookie(running, "ada")).status == 404
+    assert "Question 2" not in page_of(running, "ada", f"/answers/{running.ask('ada', COUNT, '0.01').json['entry']}")
+
+
+def test_a_list_that_was_stored_without_its_texts_is_shown(running: Running) -> None:
+    """Servers before this one kept lists without the texts that people read."""
+    part = {"columns": ["n"], "kinds": ["int"], "rows": [[3]], "margins": {"n": [1.0]}, "ranks": {}, "warning": None}
+    old: dict[str, Any] = {"answers": [part]}
+    old |= {"replayed": False, "charged": {"epsilon": "1/2", "delta": "0"}, "entry": 7, "id": "7", "receipt": None}
+    values = pages.shown(Job("7", "ada", "done", body=json.dumps(old)))
+    assert ">3<" in render.fragment(pages.template_of(values), **values)
+
+
+def test_a_proposal_is_shown_when_it_is_looked_up(running: Running) -> None:
+    made = running.post("/v1/suggest", "ada", {"column": "people.age", "epsilon": "0.01"})
+    assert made.json["kind"] == "proposal"
+    values = pages.shown(Job(made.json["id"], "ada", "done", body=made.body.decode()))
+    assert "Proposal for" in render.fragment(pages.template_of(values), **values)
+    nothing = made.json | {"between": None, "values": [], "people": 40, "enough": None}
+    values = pages.shown(Job("x", "ada", "done", body=json.dumps(nothing)))
+    assert "No value is common enough" in render.fragment(pages.template_of(values), **values)
+    values = pages.shown(Job("x", "ada", "done", body=json.dumps(nothing | {"values": ["<b>", "south"]})))
+    assert "&lt;b&gt;" in render.fragment(pages.template_of(values), **values)
+
+
+def test_a_suggestion_is_for_those_who_may_ask(running: Running, tmp_path: Path) -> None:
+    asked = {"column": "people.age", "epsilon": "0.01"}
+    spent = running.spent()
+    assert running.post("/console/suggest/quote", "ada", asked).json["may"]
+    assert running.post("/console/suggest/quote", "otto", asked).status == 403
+    assert running.get("/suggest", headers=cookie(running, "otto")).status == 403
+    wrong = running.post("/console/suggest/quote", "ada", asked | {"column": "people.nothing"}).json
+    assert not wrong["may"]
+    assert running.spent() == spent
+    with serving(make(tmp_path, approve_above="0.5")) as careful:
+        waits = careful.post("/console/suggest", "ada", asked | {"epsilon": "0.6"}).json
+        assert (waits["state"], careful.spent()) == ("waiting", "0")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -249,6 +250,19 @@ def test_wrong_fields_are_refused(shared: Running, data: object) -> None:
     assert reply.json["charged"] == "nothing"
 
 
+NESTED = "[" * 400 + "]" * 400
+
+
+@pytest.mark.parametrize(
+    "params", ["[[[1]]]", '{"a": [[1]]}', f'{{"a": {NESTED}}}', NESTED, '[{"date": ["x"]}]', '[{"date": {}}]']
+)
+def test_nested_parameters_are_refused_in_words(shared: Running, params: str) -> None:
+    """Deep ones used to end their handler by the depth of its own recursion."""
+    body = f'{{"question": "SELECT COUNT(*) AS n FROM people WHERE age > :a", "epsilon": "0.1", "params": {params}}}'
+    reply = shared.send("POST", "/v1/ask", "ada", body=body.encode(), headers={"Content-Type": "application/json"})
+    assert (reply.status, reply.json["code"], reply.json["charged"]) == (422, "argument", "nothing")
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"question":"' + b"\\ud800" + b'"}', b"nan", b"1e999"]
 )
@@ -437,3 +451,26 @@ def test_a_head_that_does_not_arrive_is_not_waited_for(service: Service) -> None
         wire.sendall(slow)
         with pytest.raises(TimeoutError):
             wire.recv(1)
+
+
+def test_a_body_after_its_response_is_not_waited_for(service: Service) -> None:
+    """Nobody is logged in, so the response is there before the body; its bytes must not hold the connection."""
+    head = b"POST /v1/quote HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+    with process(service, read_time=1.0) as limited:
+        assert _held(limited.port, head) < 600
+    with serving(service) as unlimited:  # the twin
+        assert _held(unlimited.port, head, most=40) == 40
+
+
+def _held(port: int, head: bytes, most: int = 600) -> int:
+    """Sends a byte of a body every 50 ms. Returns how many, until the server closes the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as wire:
+        wire.sendall(head)
+        assert wire.recv(65536).startswith(b"HTTP/1.1 401")
+        for sent in range(most):
+            try:
+                wire.sendall(b" ")
+            except ConnectionError:
+                return sent
+            time.sleep(0.05)
+    return most

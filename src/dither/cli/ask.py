@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from dither.cli import output
+from dither.cli import output, remote
 from dither.cli.app import (
     CATALOG,
     Analyst,
@@ -42,18 +43,21 @@ from dither.cli.app import (
     weight_list,
 )
 from dither.cli.output import Force, Form, Out, draw_bytes
+from dither.cli.remote import Ca, Server
 from dither.cli.screen import ReadingProgress, note, notes, print_lines
 from dither.errors import LedgerError, NoLedgerError
 from dither.options import bound, param_values
 
 if TYPE_CHECKING:
     from dither.answer import Answer
+    from dither.client.remote import Remote
     from dither.curator import Curator
     from dither.standing import Standing
 
 
 @app.command("quote")
 def _quote(
+    context: typer.Context,
     question: Question = None,
     epsilon: Epsilon = None,
     margin: Margin = None,
@@ -72,14 +76,17 @@ def _quote(
     ledger: Ledger = None,
     key: Key = None,
     analyst: Analyst = None,
+    server: Server = None,
+    ca: Ca = None,
 ) -> None:
     """Show the plan, the price and the expected margins of a question.
 
     Free: reads no rows and charges nothing.
     """
-    asked = question_text(question, file)
-    where = _quoting(ledger_place(existing_catalog(catalog), ledger))
-    with open_curator(catalog, where, key, analyst) as survey:
+    asked: Any = question_text(question, file)
+    server = remote.chosen(context, server)
+    where = "" if server else _quoting(ledger_place(existing_catalog(catalog), ledger))
+    with opened(server, ca, catalog, where, key, analyst) as survey:
         found = survey.quote(
             asked,
             epsilon,
@@ -118,6 +125,7 @@ def _quoting(where: str) -> str:
 
 @app.command("ask")
 def _ask(
+    context: typer.Context,
     question: Question = None,
     epsilon: Epsilon = None,
     margin: Margin = None,
@@ -145,6 +153,8 @@ def _ask(
     key: Key = None,
     analyst: Analyst = None,
     witness: Witness = None,
+    server: Server = None,
+    ca: Ca = None,
 ) -> None:
     """Answer a question and charge its price.
 
@@ -152,14 +162,15 @@ def _ask(
     an answer that follows from earlier ones, such as a total after its groups.
     """
     output.check_drawable(plot)
-    where = existing_ledger(existing_catalog(catalog), ledger)
-    files = outputs_of(catalog, where, key, force, witness)
+    server = remote.chosen(context, server)
+    where = "" if server else existing_ledger(existing_catalog(catalog), ledger)
+    files = remote.outputs(force) if server else outputs_of(catalog, where, key, force, witness)
     files.check({"--out": out, "--receipt": receipt, "--plot": plot})
     form = output.choose_format(form, out)
-    asked = question_text(question, file)
+    asked: Any = question_text(question, file)
     if file is not None:
         output.check_list_format(form, plot)
-    with ReadingProgress() as progress, open_curator(catalog, where, key, analyst, progress, witness) as survey:
+    with ReadingProgress() as progress, opened(server, ca, catalog, where, key, analyst, progress, witness) as survey:
         answer = survey.ask(
             asked,
             epsilon,
@@ -203,11 +214,34 @@ def print_standing(left: tuple[Standing, Standing | None] | None) -> None:
             show(notes(), *left)
 
 
-def standing(survey: Curator, analyst: str | None) -> tuple[Standing, Standing | None] | None:
+@contextmanager
+def opened(
+    server: str | None,
+    ca: str | None,
+    catalog: Path,
+    where: str,
+    key: Path | None,
+    analyst: str | None,
+    progress: Callable[[float], None] | None = None,
+    witness: Path | None = None,
+) -> Iterator[Curator | Remote]:
+    """Opens the catalog here, or a server."""
+    if server is not None:
+        with remote.connected(server, ca) as there:
+            yield there
+        return
+    with open_curator(catalog, where, key, analyst, progress, witness) as here:
+        yield here
+
+
+def standing(survey: Curator | Remote, analyst: str | None) -> tuple[Standing, Standing | None] | None:
     """Returns the budget and the quota, or None if the ledger fails: the answer is paid for and must be shown."""
+    from dither.client.remote import Remote
     from dither.session import ANYONE
     from dither.standing import quota
 
+    if isinstance(survey, Remote):
+        return remote.standing(survey)
     try:
         budget = survey.budget
         who = ANYONE if analyst is None else analyst

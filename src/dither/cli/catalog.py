@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from dither.cli import remote
 from dither.cli.app import (
     CATALOG,
     Analyst,
@@ -23,10 +24,10 @@ from dither.cli.app import (
     key_file,
     ledger_files,
     ledger_place,
-    open_curator,
 )
-from dither.cli.ask import print_standing, standing
+from dither.cli.ask import opened, print_standing, standing
 from dither.cli.output import Outputs, protected, reporting_charge
+from dither.cli.remote import Ca, Server
 from dither.cli.screen import ReadingProgress, note, print_lines, show_table
 from dither.errors import ArgumentError, CatalogError, DitherError, Fix, Shell
 
@@ -187,6 +188,7 @@ def _complete_key(context: typer.Context, incomplete: str) -> list[str]:
 
 @app.command("suggest")
 def _suggest(
+    context: typer.Context,
     column: Annotated[
         str,
         typer.Argument(help="Column to find bounds or values for, such as people.income.", autocompletion=_complete_column),
@@ -204,14 +206,17 @@ def _suggest(
     key: Key = None,
     analyst: Analyst = None,
     witness: Witness = None,
+    server: Server = None,
+    ca: Ca = None,
 ) -> None:
     """Propose bounds for a column, or values of a text column, from the data, privately, for a price.
 
     A small price on few people gives nothing, and is charged all the same. Bounds for numbers need an epsilon of about
     25,000 / number of rows: 2.8 for 9,000 rows. With fewer than some thousand, declare what everybody knows instead.
     """
-    where = existing_ledger(existing_catalog(catalog), ledger)
-    with ReadingProgress() as progress, open_curator(catalog, where, key, analyst, progress, witness) as survey:
+    server = remote.chosen(context, server)
+    where = "" if server else existing_ledger(existing_catalog(catalog), ledger)
+    with ReadingProgress() as progress, opened(server, ca, catalog, where, key, analyst, progress, witness) as survey:
         proposal = survey.suggest(column, epsilon, delta, by=by)
         left = standing(survey, analyst)
     with reporting_charge(None, proposal.price):

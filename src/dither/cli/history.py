@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dither.cli import remote
 from dither.cli.app import CATALOG, Catalog, Ledger, app, ledger_place
 from dither.cli.output import Listing, ListingFormat, as_csv
+from dither.cli.remote import Ca, Server
 from dither.cli.screen import escape_json, escape_lines, note, out, print_head, show_table
 
 if TYPE_CHECKING:
@@ -26,20 +28,32 @@ _SCREENFUL = 50
 
 @app.command("history")
 def _history(
+    context: typer.Context,
     form: ListingFormat = Listing.TABLE,
     entries: Annotated[bool, typer.Option("--entries", help="List the ledger's entries, several per question.")] = False,
     limit: Annotated[
         int | None,
         typer.Option("--limit", "--last", "-n", min=1, help="Show only the last N. Default: 50 on a terminal, else all."),
     ] = None,
+    everyone: Annotated[bool, typer.Option("--everyone", help="With --server: all analysts' questions, for auditors.")] = False,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
+    server: Server = None,
+    ca: Ca = None,
 ) -> None:
-    """List who asked what, when, at which price, and how it ended."""
+    """List who asked what, when, at which price, and how it ended.
+
+    With --server, what you asked there.
+    """
     from dither.history import ENTRIES, QUESTIONS, questions
     from dither.history import entries as read_entries
     from dither.ledger import opening
 
+    if (server := remote.chosen(context, server)) is not None:
+        if entries:
+            raise remote.refuse("--entries", "its entries are the auditor's, in the ledger itself")
+        _history_there(server, ca, form, limit, everyone)
+        return
     with closing(opening.view(ledger_place(catalog, ledger))) as opened:
         last = opened.head().number
         most = limit or (_SCREENFUL if sys.stdout.isatty() else None)
@@ -49,15 +63,31 @@ def _history(
         else:
             found, more = questions(opened.store, last, most)
             rows = iter(found)
-        if form is Listing.TABLE:
-            _table(rows, "what" if entries else "state")
-        else:
-            _stream(rows, ENTRIES if entries else QUESTIONS, form)
-        sys.stdout.flush()  # print the rows before the notes about them
-        if more and limit is None:
-            note(f"The last {most} are shown: --limit shows more.", "dim")
+        _show(rows, ENTRIES if entries else QUESTIONS, form, most if more and limit is None else None)
         if form is Listing.TABLE:
             print_head(str(opened.head()))
+
+
+def _history_there(server: str, ca: str | None, form: Listing, limit: int | None, everyone: bool) -> None:
+    from dither.history import QUESTIONS
+
+    most = limit or (_SCREENFUL if sys.stdout.isatty() else None)
+    with remote.connected(server, ca) as there:
+        rows, more = remote.history(there, most, everyone)
+        _show(rows, QUESTIONS, form, most if more and limit is None else None)
+        if form is Listing.TABLE:
+            print_head(there.seen.head)
+
+
+def _show(rows: Iterable[HistoryRow], columns: Sequence[str], form: Listing, cut: int | None) -> None:
+    """Prints rows, and how many if older ones were left out."""
+    if form is Listing.TABLE:
+        _table(rows, "state" if "state" in columns else "what")
+    else:
+        _stream(rows, columns, form)
+    sys.stdout.flush()  # print the rows before the notes about them
+    if cut is not None:
+        note(f"The last {cut} are shown: --limit shows more.", "dim")
 
 
 # --- output -----------------------------------------------------------------------------------------------------

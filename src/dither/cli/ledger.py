@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dither.cli import remote
 from dither.cli.app import (
     CATALOG,
     Analyst,
@@ -37,6 +38,7 @@ from dither.cli.app import (
     outputs_of,
 )
 from dither.cli.output import Listing, ListingFormat, Verdict, as_csv
+from dither.cli.remote import Ca, Server
 from dither.cli.screen import bar, escape, escape_json, escape_lines, note, notes, out, print_head, wrap_words
 from dither.errors import ArgumentError, CatalogError, Fix, LedgerError, Shell
 
@@ -118,21 +120,33 @@ def as_data(budget: Standing, head: Head, quota: Standing | None = None) -> dict
 
 @app.command("budget")
 def _budget(
-    form: ListingFormat = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Ledger = None, analyst: Analyst = None
+    context: typer.Context,
+    form: ListingFormat = Listing.TABLE,
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+    analyst: Analyst = None,
+    server: Server = None,
+    ca: Ca = None,
 ) -> None:
     """Show what is spent and what is left of the budget.
 
-    With --analyst, also of that analyst's quota.
+    With --analyst, also of that analyst's quota; with --server, of yours.
     """
     from dither import standing
     from dither.ledger import opening
+    from dither.ledger.state import Head
 
-    with closing(opening.view(ledger_place(catalog, ledger))) as opened:
-        head, (budget, declared) = opened.head(), _standing(opened, catalog)
-        quota = None if analyst is None else standing.quota(opened, budget.caps, declared, analyst)
-        closed = opened.fuse().closed
+    if (server := remote.chosen(context, server)) is not None:
+        with remote.connected(server, ca) as there:
+            head, closed = Head(there.seen.number, there.seen.hash), int(there.closed)
+            budget, quota = there.budget, None if there.catalog.budget.per_analyst is None else there.quota()
+    else:
+        with closing(opening.view(ledger_place(catalog, ledger))) as opened:
+            head, (budget, declared) = opened.head(), _standing(opened, catalog)
+            quota = None if analyst is None else standing.quota(opened, budget.caps, declared, analyst)
+            closed = opened.fuse().closed
     if form is Listing.JSON:
-        found = as_data(budget, head, quota) | {"closed": closed or None}
+        found = as_data(budget, head, quota) | {"closed": (closed if server is None else True) if closed else None}
         typer.echo(json.dumps(found, indent=2))  # ASCII, so that a name cannot control a terminal
     elif form is Listing.CSV:
         sys.stdout.write(as_csv([COLUMNS, *as_rows(budget, quota)]))
@@ -141,7 +155,10 @@ def _budget(
     if analyst is not None and quota is None:
         sys.stdout.flush()
         note(f"This catalog has no quotas: {escape(analyst)} may use all that is left.", "dim")
-    if closed:
+    if closed and server is not None:
+        sys.stdout.flush()
+        note("The catalog is closed to new questions: stored answers are still given. The curator opens it again.")
+    elif closed:
         sys.stdout.flush()
         note(f"Entry {closed} closed the catalog to new questions: dither reopen shows the curator why, and opens it again.")
 
@@ -162,6 +179,7 @@ def _standing(opened: Opened, catalog: Path) -> tuple[Standing, Terms | Budget]:
 
 @app.command("verify")
 def _verify(
+    context: typer.Context,
     head: Annotated[str | None, typer.Option(help="Head kept elsewhere (number:hash) that the ledger must have.")] = None,
     receipt: Annotated[
         list[Path] | None, typer.Option(help="Receipt file whose entries the ledger must have. Repeatable.")
@@ -171,10 +189,13 @@ def _verify(
     form: Annotated[Verdict, typer.Option("--format", "-f", help="Output format.")] = Verdict.TABLE,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
+    server: Server = None,
+    ca: Ca = None,
 ) -> None:
     """Check every entry, sum and signature of the ledger.
 
     Needs no key and no data. Only a later --head, --receipt or --witness detects that the ledger is an older copy.
+    With --server, auditors let the server verify; --head and --receipt are compared here, by anyone.
     """
     from dither.ledger import opening
     from dither.ledger.verify.report import verify
@@ -182,11 +203,33 @@ def _verify(
     _check_public_key(public_key)
     heads = {} if head is None else {"the head": head_of(head)}
     held = {f"the receipt {file}": receipt_of(file) for file in receipt or ()}
+    if (server := remote.chosen(context, server)) is not None:
+        _verify_there(server, ca, heads, held, receipt or (), public_key, form)
+        return
     with closing(opening.open_readonly(ledger_place(catalog, ledger))) as store, notes().status("checking every entry"):
         seen = _witnessed(witness, store)
         name, report = store.name, verify(store, heads | seen, held, public_key)
         smooth = not report.problems and _has_rho(store)
         signed = {} if report.problems else {"public_key": _key_in_force(store)}
+    _tell(name, report, signed, form, smooth, receipt or (), witness if seen else None)
+    if not (heads or seen or held):
+        note(
+            "Keep the head elsewhere. An old copy in this one's place is found with --head, --receipt or --witness, "
+            "and by nothing else.",
+            "dim",
+        )
+
+
+def _tell(
+    name: str,
+    report: Report,
+    signed: dict[str, str],
+    form: Verdict,
+    smooth: bool,
+    receipts: Sequence[Path],
+    witness: Path | None = None,
+) -> None:
+    """Prints the verdict, and exits with 1 if something is wrong."""
     if form is Verdict.JSON:
         typer.echo(escape_json(json.dumps({"ledger": name} | report.as_data() | signed, indent=2, ensure_ascii=False)))
     elif report.problems:
@@ -194,15 +237,43 @@ def _verify(
         told = [f"{name}: {many} in {report.entries:,} entries.", *(f"  {each}" for each in report.problems)]
         typer.echo("\n".join(map(escape, told)))  # an edited ledger may contain control sequences
     else:
-        typer.echo(_verdict(escape(name), report, smooth, receipt or (), witness if seen else None))
+        typer.echo(_verdict(escape(name), report, smooth, receipts, witness))
     if report.problems:
         raise typer.Exit(1)
-    if not (heads or seen or held):
-        note(
-            "Keep the head elsewhere. An old copy in this one's place is found with --head, --receipt or --witness, "
-            "and by nothing else.",
-            "dim",
-        )
+
+
+def _verify_there(
+    server: str,
+    ca: str | None,
+    heads: dict[str, str],
+    held: dict[str, Receipt],
+    receipts: Sequence[Path],
+    public_key: str | None,
+    form: Verdict,
+) -> None:
+    """Verifies the ledger of a server."""
+    with remote.connected(server, ca, public_key) as there, notes().status("checking every entry"):
+        report, problems = remote.verify(there, heads, held)
+        signed = {} if report is None or report.problems else {"public_key": there.keys.in_force}
+        name, smooth = there.transport.origin, bool(there.caps.rho_max)
+    if report is None:
+        _tell_kept(name, problems, [*heads, *held], form)
+        return
+    _tell(name, report, signed, form, smooth, receipts)
+    note("The server read its own ledger. Auditors who have the file verify it themselves: dither verify --ledger FILE.", "dim")
+
+
+def _tell_kept(name: str, problems: list[str], kept: list[str], form: Verdict) -> None:
+    """Prints what comparing heads and receipts found, for somebody who may not verify the whole."""
+    if form is Verdict.JSON:
+        typer.echo(escape_json(json.dumps({"ledger": name, "ok": not problems, "problems": problems}, indent=2)))
+    elif problems:
+        typer.echo("\n".join(map(escape, [f"{name}:", *(f"  {each}" for each in problems)])))
+    else:
+        typer.echo("\n".join(map(escape, [f"{name}:", *(f"  {each}: the ledger has its entries" for each in kept)])))
+    if problems:
+        raise typer.Exit(1)
+    note("Only these were compared: verifying the whole ledger is for auditors.", "dim")
 
 
 def _key_in_force(store: Store) -> str:

@@ -50,7 +50,7 @@ def _login(
     origin = _reach(url, login.token, ca).origin
     logins = Logins()
     logins.keep(origin, login)
-    note(f'{escape(login.name)} is logged in: dt.connect("{origin}") needs no token now.')
+    note(f'{escape(login.name)} is logged in: dither ask --server {origin} and dt.connect("{origin}") need no token now.')
     note(f"The token is in {escape(str(logins.path))}, for you only. To end it: dither logout {origin}")
 
 

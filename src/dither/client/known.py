@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dither.errors import Argument, DitherError, Fix, LedgerError, Python
+from dither.errors import DitherError, Fix, LedgerError, Python
 from dither.ledger.receipts import Keys
 
 _FORMAT = 1
@@ -122,6 +122,9 @@ def shown_keys(origin: str, seen: Seen, rotations: Any) -> Keys:
     )
 
 
+_NAMED = Python("dt.connect(…, public_key=…)", "dither verify --server … --public-key …")
+
+
 def check_seen(origin: str, before: Seen, shown: Seen, at: str | None, keys: Keys) -> None:
     """Refuses a server that is not what it was. `at`: the entry of the known head, as the server shows it now."""
     if shown.ledger != before.ledger:
@@ -130,7 +133,7 @@ def check_seen(origin: str, before: Seen, shown: Seen, at: str | None, keys: Key
             fix=Fix(
                 "ask the curator why: a new ledger is a second budget for the same people. A new demo has one, too: give it "
                 "another {known}.",
-                known=Argument("known", "demo.json"),
+                known=Python('known="demo.json"', "file of known servers, DITHER_KNOWN=demo.json"),
             ),
         )
     if at != before.head:
@@ -141,7 +144,7 @@ def check_seen(origin: str, before: Seen, shown: Seen, at: str | None, keys: Key
     if before.public_key not in (key for _, key in keys.terms):
         raise LedgerError(
             f"{origin} signs with another key than before, and the one before did not sign its rotation.",
-            fix=Fix("ask the curator for the new public key, and name it: {it}.", it=Python("dt.connect(…, public_key=…)")),
+            fix=Fix("ask the curator for the new public key, and name it: {it}.", it=_NAMED),
         )
 
 

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -70,8 +70,8 @@ def connect(
 
     `token`: yours, by default from the environment variable DITHER_TOKEN, or what `dither login` stored. `public_key`: the
     curator's, if you were given it; otherwise the first one that the server shows is pinned. `known`: the file with pinned keys
-    and newest entries, by default in your configuration folder. `ca`: a file of certificates to trust besides the system's.
-    `timeout`: seconds for a request.
+    and newest entries, by default that of DITHER_KNOWN, or one in your configuration folder. `ca`: a file of certificates
+    to trust besides the system's. `timeout`: seconds for a request.
     """
     transport, kept = reach(url, token, known=known, ca=ca, timeout=timeout)
     seen, keys = _recognise(transport, kept, public_key)
@@ -95,8 +95,8 @@ def reach(
         login = Logins().find(origin)
         secret = "" if login is None else login.token
     if not isinstance(secret, str) or not secret.strip() or not secret.isascii() or not secret.isprintable():
-        it = Python('dt.connect(url, token="dth_…")')
-        fix = Fix("write {it}, set DITHER_TOKEN, or log in: {login}.", it=it, login=Shell("dither login URL"))
+        it = Python('write dt.connect(url, token="dth_…"), set DITHER_TOKEN,', "set DITHER_TOKEN,")
+        fix = Fix("{it} or log in: {login}.", it=it, login=Shell(f"dither login {origin}"))
         raise ArgumentError("A server needs your token.", fix=fix)
     for name, path in (("known", known), ("ca", ca)):
         if path is not None and (not isinstance(path, (str, PathLike)) or not str(path) or "\0" in str(path)):
@@ -105,7 +105,7 @@ def reach(
     if seconds > _LONGEST:
         raise ArgumentError("timeout is more than a day.", fix=Fix("write {timeout}.", timeout=60))
     transport = Transport(origin, secret.strip(), None if ca is None else os.fspath(ca), float(seconds))
-    return transport, Known(default_file() if known is None else Path(known))
+    return transport, Known(Path(known or os.environ.get("DITHER_KNOWN") or default_file()))
 
 
 def _recognise(transport: Transport, known: Known, public_key: str | None) -> tuple[Seen, Keys]:
@@ -306,6 +306,21 @@ class Remote:
         found = Receipt.from_json(json.dumps(self.transport.get(f"/v1/receipts/{int(entry)}")))
         self._check_receipt(found, None)
         return found
+
+    def compare(self, heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> Iterator[str]:
+        """Yields what is wrong with the server's ledger by heads ("number:hash") and receipts that you kept, each with a name
+        to show. The server says which entries it has: it cannot invent their hashes, nor signatures."""
+        marks = [(source, *head.split(":", 1)) for source, head in heads.items()]
+        for source, receipt in receipts.items():
+            if receipt.body["ledger"] != self.seen.ledger or not self.keys.signed(receipt):
+                yield f"{source} is not signed by the key of this ledger that you know."
+            marks += [(source, str(place["number"]), str(place["hash"])) for place in receipt.places]
+        for source, at, hash in marks:
+            found = self.transport.get(f"/v1/key?at={at}")["at"]
+            if found is None:
+                yield f"entry {at}, which {source} names, is missing: this is an older copy, or another ledger."
+            elif found != f"{at}:{hash}":
+                yield f"entry {at} is not the one that {source} names: this is another ledger, or another past."
 
     def close(self) -> None:
         """Closes the connection. What was asked stays asked."""

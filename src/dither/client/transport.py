@@ -89,8 +89,10 @@ class Transport:
 
     def _right(self, reply: Reply, question: str = "") -> Reply:
         if reply.status == 401 and self.token != NOBODY:
-            it = Python('dt.connect(url, token="dth_…")')
-            fix = Fix("write {it} with a token that is valid, or log in: {login}.", it=it, login=Shell("dither login URL"))
+            it = Python(
+                'write dt.connect(url, token="dth_…") with a token that is valid,', "set DITHER_TOKEN to a valid token,"
+            )
+            fix = Fix("{it} or log in: {login}.", it=it, login=Shell(f"dither login {self.origin}"))
             raise AccessError(error_of(reply.data).what, status=401, fix=fix)
         if reply.status >= 400:
             raise error_of(reply.data, question)
@@ -111,7 +113,9 @@ class Transport:
                     raise self._unreachable("it closed the connection") from None
             except ssl.SSLCertVerificationError as error:
                 self.close()
-                trust = Fix("get the certificate of its authority from the curator, and write {ca}.", ca="ca.pem")
+                trust = Fix(
+                    "get the certificate of its authority from the curator, and write {it}.", it=Argument("ca", "ca.pem")
+                )
                 raise self._unreachable(f"its certificate is not trusted: {error.verify_message}", trust) from None
             except TimeoutError:
                 self.close()
@@ -169,7 +173,8 @@ def origin_of(url: str) -> str:
     >>> origin_of("https://survey.example/"), origin_of("http://127.0.0.1:8321")
     ('https://survey.example', 'http://127.0.0.1:8321')
     """
-    fix = Fix("write {url}.", url=Python('dt.connect("https://survey.example", token="dth_…")'))
+    url_of = Python('dt.connect("https://survey.example", token="dth_…")', "--server https://survey.example")
+    fix = Fix("write {url}.", url=url_of)
     try:
         parts = urlsplit(url if isinstance(url, str) else "")
         port = parts.port

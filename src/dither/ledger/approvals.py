@@ -2,7 +2,8 @@
 
     policy       which questions need an approval; in force from its entry on
     requested    a question that needs one and was asked without it. Nothing is charged
-    approved     a curator allows it: once, for this analyst, at this price, until a time
+    approved     a curator allows it: once, for this analyst, at this price, until a time. If the charge is cancelled before any
+                 row is read, the approval may be used again
     denied       a curator refuses it
 
 The policy is enforced where the price is charged, so it holds for every way to ask, and verification proves that nothing was
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 from dither.errors import ApprovalError, ArgumentError, LedgerError
 from dither.exact.numbers import show_about
@@ -22,6 +24,13 @@ from dither.ledger.records import Request, canonical, decode_rational, encode_ra
 
 MOST_OPEN = 20  # requests of one analyst that wait
 LONGEST_WORDS = 2000
+
+
+class Approval(NamedTuple):
+    """An approval that a question uses: the entry of its request, and until when it may be used."""
+
+    request: int
+    until: str
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,7 @@ class Approvals:
         named = next((name for name in request.tables if name in self.tables), None)
         return "" if named is None else f"it is about {named}"
 
-    def approval(self, request: Request, now: str) -> int | None:
+    def approval(self, request: Request, now: str) -> Approval | None:
         """Returns the approval that a question uses; None if it needs none. Refuses if it has none."""
         why = self.why(request)
         if not why:
@@ -78,12 +87,16 @@ class Approvals:
         same = (request.digest, request.analyst)
         for number, (digest, analyst, until) in sorted(self.allowed.items()):
             if (digest, analyst) == same and now <= until:
-                return number
+                return Approval(number, until)
         raise ApprovalError(why)
 
-    def without(self, number: int | None) -> Approvals:
+    def used(self, approval: Approval) -> Approvals:
         """Returns what is left when an approval was used."""
-        return replace(self, allowed={each: kept for each, kept in self.allowed.items() if each != number})
+        return replace(self, allowed={each: kept for each, kept in self.allowed.items() if each != approval.request})
+
+    def returned(self, approval: Approval, request: Request) -> Approvals:
+        """Returns what holds when the question that used an approval was cancelled."""
+        return replace(self, allowed=self.allowed | {approval.request: (request.digest, request.analyst, approval.until)})
 
     def request_of(self, request: Request) -> int | None:
         """Returns the entry of the request that waits for this question already. Refuses if too many wait."""

@@ -44,6 +44,7 @@ from dither.ledger.records import (
     Advanced,
     Approved,
     Cancelled,
+    CancelledApproved,
     Closed,
     Committed,
     Declaration,
@@ -61,6 +62,7 @@ from dither.ledger.records import (
     Requested,
     Restored,
     Rotated,
+    Settled,
     analyst_name,
     canonical,
     hash_of,
@@ -635,7 +637,7 @@ class Ledger:
         leases = reservations.decode_leases(inside.get("leases"))
         head, entry = self._add(inside, last, time, reservation.record.with_rule(admitted.rule))
         if admitted.approval is not None:
-            inside.put("approvals", Approvals.parse(inside.get("approvals")).without(admitted.approval).text())
+            inside.put("approvals", Approvals.parse(inside.get("approvals")).used(admitted.approval).text())
         reservation.admitted = admitted
         reservation.place(entry, head.hash)
         lease = Lease.new("" if request.fresh else request.digest, reservation.record.token, now, self._lease)
@@ -666,7 +668,12 @@ class Ledger:
         return shown.kept, head
 
     def _cancel(self, inside: Sealed, last: Head, reservation: Reservation, secret: str) -> Head:
-        record = Cancelled(reservation.number, reservation.hash, secret)
+        place, admitted = (reservation.number, reservation.hash, secret), reservation.admitted
+        approval = None if admitted is None else admitted.approval
+        record = Cancelled(*place) if approval is None else CancelledApproved(*place, approval.request)
+        if approval is not None:
+            approvals = Approvals.parse(inside.get("approvals")).returned(approval, reservation.request)
+            inside.put("approvals", approvals.text())
         analyst, charge = reservation.request.analyst, reservation.request.charge
         head, _ = self._add(inside, last, max(last.time, reservation.entry.time), record)
         inside.put("total", state.encode_sums(state.decode_sums(inside.get("total")).minus(charge)))
@@ -849,8 +856,8 @@ def _ending(inside: Sealed, reservation: Reservation) -> Ending:
     number = reservation.number
     while (row := inside.entry(number := number + 1)) is not None:
         record = parse(row).record
-        if isinstance(record, Cancelled | Committed | Advanced | Failed | Lapsed) and record.reserved == reservation.number:
-            return {Cancelled: Ending.UNCHARGED, Committed: Ending.ANSWERED, Advanced: Ending.ANSWERED}.get(
-                type(record), Ending.CHARGED
-            )
+        if isinstance(record, Settled) and record.reserved == reservation.number:
+            if isinstance(record, Cancelled | CancelledApproved):
+                return Ending.UNCHARGED
+            return Ending.ANSWERED if isinstance(record, Committed | Advanced) else Ending.CHARGED
     return Ending.CHARGED

@@ -11,7 +11,7 @@ The kinds of entries are a closed list. A kind never changes its name, its field
     catalog     the declaration that is in force from here on
     reserved    a question and its price, written before any row is read
     committed   the noisy answer to a reserved question
-    cancelled   a reserved question that never reached the engine; its price is given back
+    cancelled   a reserved question that never reached the engine; its price is given back, and its approval if it used one
     failed      a reserved question that ended without an answer: the engine failed, or the analyst interrupted it
     lapsed      a reserved question whose process died
     replayed    a committed answer shown to another analyst, counted in that analyst's quota
@@ -359,6 +359,17 @@ class Cancelled(_Encoded):
 
 
 @dataclass(frozen=True)
+class CancelledApproved(_Encoded):
+    """A cancelled question that had used an approval: the approval may be used again, until it ends."""
+
+    KIND: ClassVar[str] = "cancelled/2"
+    reserved: int
+    reserved_hash: str
+    token: str
+    approval: int  # the entry of its request
+
+
+@dataclass(frozen=True)
 class Failed(_Encoded):
     KIND: ClassVar[str] = "failed/1"
     reserved: int
@@ -464,7 +475,8 @@ class Rotated(_Encoded):
 
 
 ENGINE, INTERRUPT, LEDGER = "engine", "interrupt", "ledger"
-_Asked = Opened | Declared | Reserved | Committed | Advanced | Cancelled | Failed | Lapsed | Replayed
+Settled = Committed | Advanced | Cancelled | CancelledApproved | Failed | Lapsed  # how a reservation ends
+_Asked = Opened | Declared | Reserved | Settled | Replayed
 Record = _Asked | Reopened | Restored | Policy | Requested | Approved | Denied | Closed | Rotated
 _ALL: tuple[type[Record], ...] = (
     Opened,
@@ -484,6 +496,7 @@ _ALL: tuple[type[Record], ...] = (
     Denied,
     Closed,
     Rotated,
+    CancelledApproved,
 )
 KINDS: dict[str, type[Record]] = {kind.KIND: kind for kind in _ALL}
 

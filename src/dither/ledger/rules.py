@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from dither.errors import ApprovalError, ArgumentError, BudgetError, ClosedError, Fix, LedgerError, Python
 from dither.exact.numbers import show_about
 from dither.ledger import state
-from dither.ledger.approvals import Approvals
+from dither.ledger.approvals import Approval, Approvals
 from dither.ledger.receipts import Keys, Receipt, entry_message, is_signed, stored_receipt
 from dither.ledger.records import (
     Advanced,
@@ -55,7 +55,7 @@ class Admitted(NamedTuple):
     total: Sums
     rule: str
     used: Sums  # by the analyst
-    approval: int | None = None  # the request whose approval it uses
+    approval: Approval | None = None
 
 
 def admit(view: View, request: Request, now: str) -> Admitted:

@@ -221,6 +221,12 @@ class Accounts:
         ident, scopes, project, _, name, role = rows[0]
         return Who(name, role, frozenset(scopes.split()) & frozenset(ROLES[role]), project, ident)
 
+    def check_still(self, who: Who) -> None:
+        """Refuses somebody who was removed, or whose token was revoked, since they were recognised."""
+        active = "SELECT 1 FROM people WHERE name = ? AND active = 1"
+        if not (self._store.read(active, who.name) if who.token is None else self.by_token_id(who.token)):
+            raise AccessError("This login has ended.", status=401, fix="log in again.")
+
     # --- tokens as passwords of the PostgreSQL protocol ---------------------------------------------------------
 
     @cached_property

@@ -50,7 +50,9 @@ def prepare(folder: Path, port: int | None = None, wire: int | None = None) -> t
             f"  curator    {address}/login   name cora, password {password}",
             f"  auditor    {address}/login#{accounts.make_code('otto')}",
             f'  Python     dt.connect("{address}", token="{token}", known="{(folder / "known").as_posix()}")',
-            f"  shell      curl -s {address}/v1/budget -H 'Authorization: Bearer {token}'",
+            f"  shell      export DITHER_SERVER={address} DITHER_TOKEN={token} DITHER_KNOWN={folder / 'known'}",
+            f'             dither ask "{QUESTION}" --epsilon 0.1',
+            f"  HTTP       curl -s {address}/v1/budget -H 'Authorization: Bearer {token}'",
         ]
         if spoken is not None:
             told = f"host={settings.host} port={spoken} user=ada dbname=survey"

@@ -131,6 +131,17 @@ class Desk:
         step = (self.asking, call) if self.clock is None else (self.paying, partial(self._on_clock, parts_of(*texts), call))
         return await self._run(who, [step], key, request, bool(terms.get("fresh")), wait, still)
 
+    async def preview_suggestion(
+        self, who: Who, column: str, terms: Mapping[str, Any], still: Still | None = None
+    ) -> dict[str, Any]:
+        """Returns what a suggestion costs, and what asking for it now would do. It is free."""
+        who.require("ask")
+        self._check_length(Asked((column, str(terms.get("by") or ""))))
+        call = partial(self.survey.preview_suggestion, column, **terms, analyst=who.name)
+        price, found = await self.reading.run(who.name, call, still)
+        data = {"price": {"epsilon": str(price.epsilon), "delta": str(price.delta)}}
+        return data | {"refused": found.refusal or None, "waits": found.waits or None, "entry": found.again}
+
     async def _run(
         self,
         who: Who,
@@ -176,12 +187,12 @@ class Desk:
         if len(steps) > 1:
             return asyncio.create_task(self._in_turn(who, job, steps, still))
         line, call = steps[0]
-        return line.enter(who.name, partial(self._settled, job, call), still)
+        return line.enter(who.name, partial(self._settled, who, job, call), still)
 
     async def _in_turn(self, who: Who, job: str, steps: Sequence[Step], still: Still | None) -> str | None:
         """Takes one step after the other, each in its line, until one gives the answer."""
         for line, call in steps:
-            found = await line.run(who.name, partial(self._settled, job, call), still)
+            found = await line.run(who.name, partial(self._settled, who, job, call), still)
             if found is not None:
                 return found
         raise TypeError("the last step gives an answer")
@@ -215,9 +226,10 @@ class Desk:
             told = BusyError() if isinstance(error, GoneError) else error
             self.requests.fail(job, told.as_data() if isinstance(told, DitherError) else FAULT)
 
-    def _settled(self, job: str, call: Callable[[str], str | None]) -> str | None:
-        """Runs in a thread: answers, and notes a failure for whoever looks the job up."""
+    def _settled(self, who: Who, job: str, call: Callable[[str], str | None]) -> str | None:
+        """Runs in a thread: answers, and notes a failure for whoever looks the job up. Who was removed meanwhile is refused."""
         try:
+            self.accounts.check_still(who)
             return call(job)
         except DitherError as error:
             self.requests.fail(job, error.as_data())
@@ -285,7 +297,7 @@ class Desk:
         finally:
             with suppress(DitherError):  # it stays counted, rather than the answer lost
                 self.accounts.settle(held, charged)
-        body = proposal.to_json()
+        body = json.dumps({"kind": "proposal", "id": job} | proposal.as_data(), ensure_ascii=False, allow_nan=False)
         self._keep(job, who, None, body)
         return body
 
@@ -293,8 +305,12 @@ class Desk:
         entry = _entry(found)
         data = found.as_data() | {"id": None if entry is None else str(entry), "entry": entry, "left": found.left()}
         data["terms"] = {name: value for name in TERMS if (value := asked.terms.get(name)) is not None}
+        data["notes"] = found.notes()
         if isinstance(found, Answer):
-            data |= {"notes": found.notes(), "cells": found.cells()}
+            data["cells"] = found.cells()
+        else:
+            for part, answer, text in zip(data["answers"], found, asked.given, strict=True):
+                part |= {"question": text, "notes": answer.notes(), "cells": answer.cells()}
         if asked.payload:
             data |= self._committed(entry)
         return json.dumps(data, ensure_ascii=False, allow_nan=False)

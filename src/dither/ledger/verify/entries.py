@@ -146,6 +146,10 @@ SHAPES: dict[str, dict[str, Callable[[Any], bool]]] = {
         **dict.fromkeys(("step", "before"), _is_zero_or_more),
     },
     "cancelled/1": {"reserved": _is_count, "reserved_hash": _matches(HEX64), "token": _matches(HEX64)},
+    "cancelled/2": {
+        **dict.fromkeys(("reserved", "approval"), _is_count),
+        **dict.fromkeys(("reserved_hash", "token"), _matches(HEX64)),
+    },
     "failed/1": {
         "reserved": _is_count,
         **dict.fromkeys(("reserved_hash", "token"), _matches(HEX64)),

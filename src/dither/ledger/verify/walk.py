@@ -96,6 +96,7 @@ class Walk:
         self.states: dict[str, str] = {}  # the digest of each stream's encrypted state
         self.keys: list[tuple[int, str]] = [(1, identity["public_key"])]  # each key, and the entry from which on it signs
         self.approvals: dict[str, Any] | None = None  # the policy, the requests that wait, the approvals that were not used
+        self._used: dict[int, tuple[int, list[str]]] = {}  # the approvals that reservations used, with their requests
 
     def step(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
         """Yields the problems of this entry, given those before it."""
@@ -189,7 +190,7 @@ class Walk:
         yield from self._allowed(fields)
         if self.closed:
             yield f"was asked while entry {self.closed} had closed the catalog"
-        if not self._is_approved(fields):
+        if not self._is_approved(row, fields):
             yield "was asked without the approval that it needed"
         if fields["digest"] != sha256("ledger question 1", text_of([fields["plan"], fields["catalog"], fields["snapshot"]])):
             yield "has a digest that is not its question's"
@@ -288,7 +289,13 @@ class Walk:
         reserved = self._settle(row, fields)
         self.total = add_loss(self.total, reserved["loss"], -1)
         self.analysts[reserved["analyst"]] = add_loss(self.analysts.get(reserved["analyst"], no_totals()), reserved["loss"], -1)
-        yield from ()
+        if "approval" not in fields:  # cancelled/1: an approval that it had used stays used
+            return
+        request, approval = self._used.pop(fields["reserved"], (0, []))
+        if self.approvals is None or request != fields["approval"]:
+            yield "gives back an approval that its question had not used"
+            return
+        self.approvals["allowed"][str(request)] = approval
 
     def _replayed(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
         answer = self._earlier(row, fields["committed"], "committed/1")
@@ -329,13 +336,13 @@ class Walk:
         dear = rules["above"] is not None and epsilon > number(rules["above"])
         return dear or any(name.casefold() in rules["tables"] for name in fields["tables"])
 
-    def _is_approved(self, fields: dict[str, Any]) -> bool:
+    def _is_approved(self, row: Row, fields: dict[str, Any]) -> bool:
         """Returns whether a question needs no approval, or has one, which it uses up."""
         if self.approvals is None or not self._needs_approval(fields):
             return True
         for at, (digest, analyst, until) in sorted(self.approvals["allowed"].items(), key=lambda item: int(item[0])):
             if (digest, analyst) == (fields["digest"], fields["analyst"]) and fields["time"] <= until:
-                del self.approvals["allowed"][at]
+                self._used[row.number] = int(at), self.approvals["allowed"].pop(at)
                 return True
         return False
 

@@ -258,6 +258,11 @@ def statements(text: str) -> list[str]:
     >>> statements("-- one; two\\nSELECT 1; /* ; */ SELECT ';' -- end\\n;")
     ['SELECT 1', "SELECT ';'"]
     """
+    return [text[start:end] for start, end in statement_spans(text)]
+
+
+def statement_spans(text: str) -> list[tuple[int, int]]:
+    """Returns the places of the statements of a text: the first character of each, and the one after its last."""
     found: list[tuple[int, int] | None] = [None]
     for token in _tokens(text):
         if token.token_type is TokenType.SEMICOLON:
@@ -265,7 +270,7 @@ def statements(text: str) -> list[str]:
         else:
             start, end = _span(token)
             found[-1] = (start if found[-1] is None else found[-1][0], end)
-    return [text[span[0] : span[1]] for span in found if span is not None]
+    return [span for span in found if span is not None]
 
 
 def read_expression(text: str, params: Mapping[str, Any] | None = None) -> exp.Expr:

@@ -20,6 +20,7 @@ from dither.server.settings import Settings
 _PAGES = (
     ("/", pages.ask),
     ("/catalog", pages.catalog),
+    ("/suggest", pages.suggest),
     ("/history", pages.history),
     ("/answers/{id}", pages.answer),
     ("/answers/{id}/csv", pages.answer_csv),
@@ -32,6 +33,8 @@ _PAGES = (
 _ACTIONS = (
     ("POST", "/console/quote", actions.quote),
     ("POST", "/console/ask", actions.ask),
+    ("POST", "/console/suggest/quote", actions.quote_suggestion),
+    ("POST", "/console/suggest", actions.suggest),
     ("GET", "/console/answers/{id}", actions.look),
     ("GET", "/console/verify", actions.verify),
 )

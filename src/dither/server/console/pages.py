@@ -71,6 +71,21 @@ async def catalog(request: Request, who: Who) -> Response:
     return respond(request, "catalog.html", who=who, tables=words.tables(described), described=described)
 
 
+async def suggest(request: Request, who: Who) -> Response:
+    """GET /suggest?column=: proposes bounds or values for a column, at a price."""
+    who.require("ask")
+    desk = desk_of(request)
+
+    def read() -> dict[str, Any]:
+        described = describe(desk.survey)
+        tables = [each for each in words.tables(described) if not each.public]
+        first = words.unbounded(tables)
+        return {"tables": tables, "first": first, "delta": described["budget"]["delta"], "budget": budget_data(desk, who)}
+
+    column = request.query_params.get("column", "")
+    return respond(request, "suggest.html", who=who, column=column, **await desk.read(who, read))
+
+
 async def history(request: Request, who: Who) -> Response:
     """GET /history: the budget, and the questions that were asked."""
     desk, before = desk_of(request), number_of(request, "before", None)
@@ -100,7 +115,8 @@ async def answer(request: Request, who: Who) -> Response:
     job = await _job(request, who)
     if job.body is None:
         return respond(request, "waiting.html", who=who, job=job)
-    return respond(request, "answer.html", who=who, **shown(job))
+    values = shown(job)
+    return respond(request, "answer.html", who=who, part=template_of(values), **values)
 
 
 async def _job(request: Request, who: Who) -> Job:
@@ -110,9 +126,17 @@ async def _job(request: Request, who: Who) -> Job:
 
 
 def shown(job: Job) -> dict[str, Any]:
-    """Returns what the template of an answer needs."""
+    """Returns what the template of an answer needs: the whole of it, and its parts, one for each question of a list."""
     data: dict[str, Any] = json.loads(job.body or "{}")
-    return {"answer": data, "picture": picture(data), "ident": data["id"] or job.id, "cells": _cells(data)}
+    ident = data.get("id") or job.id
+    if data.get("kind") == "proposal":
+        return {"proposal": data, "ident": ident}
+    parts = [_with_cells(each) for each in parts_of(data)]
+    return {
+        "answer": data,
+        "ident": ident,
+        "parts": [{"answer": each, "picture": picture(each), "cells": _cells(each)} for each in parts],
+    }
 
 
 def picture(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,6 +145,22 @@ def picture(data: Mapping[str, Any]) -> dict[str, Any]:
     columns = [(each.name, [(title, Markup(drawn)) for title, drawn in each.panels]) for each in draw_columns(chart)]
     left_out = Markup(draw_shares(chart.shares)) if chart.shares else ""
     return {"columns": columns, "by": chart.inner, "left_out": left_out, "cut": chart.cut}
+
+
+def template_of(values: Mapping[str, Any]) -> str:
+    """Returns the template for what `shown` returned."""
+    return "parts/proposal.html" if "proposal" in values else "parts/answer.html"
+
+
+def parts_of(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the answer, or each answer of a list."""
+    return list(data["answers"]) if "answers" in data else [dict(data)]
+
+
+def _with_cells(part: dict[str, Any]) -> dict[str, Any]:
+    """Returns a part with the texts that people read. Lists that were stored earlier have none."""
+    plain = [["" if value is None else str(value) for value in row] for row in part["rows"]]
+    return {"question": "", "notes": [], "cells": plain} | part
 
 
 def _cells(data: Mapping[str, Any]) -> list[list[tuple[str, str, bool]]]:
@@ -139,9 +179,13 @@ def _cell(text: str, is_noisy: bool, right: bool) -> tuple[str, str, bool]:
 
 
 async def answer_csv(request: Request, who: Who) -> Response:
-    """GET /answers/{id}/csv: the columns, each noisy one followed by its margins."""
+    """GET /answers/{id}/csv?question=: the columns, each noisy one followed by its margins; of a list, of one question."""
     job = await _job(request, who)
-    data = _whole(job)
+    whole, number = _whole(job), number_of(request, "question", 1) or 1
+    parts = [] if whole.get("kind") == "proposal" else parts_of(whole)
+    if not number <= len(parts):
+        raise AccessError("There is no such table.", status=404, fix="open the answer, and save it from there.")
+    data = parts[number - 1]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     names = _with_margins(data, list(data["columns"]))
@@ -153,7 +197,8 @@ async def answer_csv(request: Request, who: Who) -> Response:
             if name in data["margins"]:
                 cells.append(data["margins"][name][place])
         writer.writerow(["" if cell is None else cell for cell in cells])
-    return _download(out.getvalue(), "text/csv; charset=utf-8", f"answer-{data['id'] or job.id}.csv")
+    of = f"-{number}" if len(parts) > 1 else ""
+    return _download(out.getvalue(), "text/csv; charset=utf-8", f"answer-{whole['id'] or job.id}{of}.csv")
 
 
 def _with_margins(data: Mapping[str, Any], columns: list[str]) -> list[str]:

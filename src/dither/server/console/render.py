@@ -108,6 +108,7 @@ def environment() -> jinja2.Environment:
         "data": as_data,
         "fix": fix,
         "amount": amount,
+        "charged": charged,
         "number": number,
         "float_of": float_of,
         "moved": moved,
@@ -127,6 +128,11 @@ def price(value: Mapping[str, str] | str) -> str:
 def amount(value: str) -> str:
     """Shows an exact number briefly, rounded down: for what is left."""
     return show_about(Fraction(value), up=False, digits=4)
+
+
+def charged(value: str) -> str:
+    """Shows an exact number briefly, rounded up: for what is spent."""
+    return show_about(Fraction(value), up=True, digits=4)
 
 
 def float_of(value: str) -> float:
@@ -195,7 +201,7 @@ def respond(request: Request, template: str, *, status: int = 200, who: Who | No
     """Returns a whole page, with the headers that keep it to itself."""
     nonce = secrets.token_urlsafe(18)
     settings = desk_of(request).settings
-    text = fragment(template, who=who, nonce=nonce, path=request.url.path, demo=settings.demo, **values)
+    text = fragment(template, who=who, nonce=nonce, path=request.url.path, demo=settings.demo, status=status, **values)
     policy = _POLICY.format(nonce=nonce)
     return HTMLResponse(text, status, {"Content-Security-Policy": policy, "X-Frame-Options": "DENY"})
 

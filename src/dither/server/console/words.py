@@ -92,6 +92,12 @@ class TableWords:
     example: str
 
 
+def unbounded(found: Sequence[TableWords]) -> str:
+    """Returns the first column to propose bounds for: one that has none, such as people.income."""
+    named = [(f"{table.name}.{each.name}", each.mark) for table in found for each in table.columns if each.mark != "unit"]
+    return next((name for name, mark in named if not mark), named[0][0] if named else "")
+
+
 def tables(described: Mapping[str, Any]) -> list[TableWords]:
     """Returns every table of a description in words."""
     found: Mapping[str, Any] = described["tables"]
@@ -126,7 +132,7 @@ def _protects(table: Mapping[str, Any], every: Mapping[str, Any]) -> str:
     column, parent = table["unit"]["column"], table["unit"]["references"]
     if parent is None:
         return f"Protected is one {column}, with all their rows here and in other tables."
-    return f"Protected is whoever {column} leads to, by {parent[0]}.{parent[1]}, with all their rows."
+    return f"Protected is the one that each row's {column} names ({parent[0]}.{parent[1]}), with all their rows."
 
 
 def _counts(table: Mapping[str, Any]) -> str:

@@ -104,9 +104,12 @@ def _params(given: dict[str, Any] | list[Any] | None) -> dict[str, Any] | list[A
 
 
 def _param(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_param(each) for each in value]
-    if not isinstance(value, dict):
+    """Returns a value, or a list of values; what is nested deeper is none of either."""
+    return [_single(each) for each in value] if isinstance(value, list) else _single(value)
+
+
+def _single(value: Any) -> Any:
+    if not isinstance(value, dict | list):
         return value
     readers: dict[str, Callable[[str], Any]] = {
         "date": datetime.date.fromisoformat,
@@ -114,10 +117,10 @@ def _param(value: Any) -> Any:
         "decimal": Decimal,
     }
     try:
-        ((kind, text),) = value.items()
+        ((kind, text),) = dict(value).items()
         return readers[kind](text)
-    except (ValueError, TypeError, KeyError, ArithmeticError):
+    except (ValueError, TypeError, KeyError, ArithmeticError, AttributeError):
         raise ArgumentError(
-            "A parameter is a text, a number, true, false, null, or an object with one date, timestamp or decimal.",
+            "A parameter is a text, a number, true, false, null, an object with one date, timestamp or decimal, or a list.",
             fix='write {"date": "2026-01-31"}.',
         ) from None

@@ -1,13 +1,14 @@
-"""Closes connections whose request head does not arrive in time: open ones are counted, and a few bytes must not hold one.
+"""Closes connections whose request does not arrive in time: open ones are counted, and a few bytes must not hold one.
 
-uvicorn limits the time between two requests and the size of a head; this adds the time of a head. Its body has a time of its
-own (guard.body_of).
+uvicorn limits the time between two requests and the size of a head; this adds the time of a head, and that of a body which goes
+on after its response. A body that is read has a time of its own (guard.body_of).
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -30,9 +31,23 @@ class Connection(H11Protocol):
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().connection_made(transport)
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuses what is no HTTP, and closes the connection. Its head may have been right, and its handler may run: for that
+        one the client is gone, as after a cut connection. uvicorn would let both answer, and write tracebacks."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        with suppress(h11.LocalProtocolError):  # a response was begun, or may have no body
+            super().send_400_response(msg)
+        self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Says nothing: an upgrade that is asked for and not offered is no fault."""
+
 
 class TimedHeads(Connection):
-    """HTTP with a time limit from the first byte of a request, or from the connection, to the end of its head."""
+    """HTTP with a time limit from the first byte of a request, or from the connection, to the end of its head; and from a
+    response to the end of its request."""
 
     _head_task: asyncio.TimerHandle | None = None
 
@@ -44,12 +59,17 @@ class TimedHeads(Connection):
         super().data_received(data)
         if self.conn.their_state is h11.IDLE:  # the head is not complete
             self._wait_for_head()
-        else:
+        elif not self._is_answered():
             self._stop_waiting()
+
+    def _is_answered(self) -> bool:
+        """Returns whether the response is sent, and its request goes on."""
+        return self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.DONE
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:  # the beginning of the next one came with the last
+        begun = self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]  # the next one, which came with the last
+        if begun or self._is_answered():
             self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -67,5 +87,5 @@ class TimedHeads(Connection):
 
     def _give_up(self) -> None:
         self._head_task = None
-        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+        if (self.conn.their_state is h11.IDLE or self._is_answered()) and not self.transport.is_closing():
             self.transport.close()

@@ -1,5 +1,5 @@
 // The page with the editor: a quote while typing, the mistake underlined, the answer below.
-import { call, put } from "./console.js";
+import { answered, call, newKey, put } from "./console.js";
 
 const byId = (id) => document.getElementById(id);
 const page = byId("ask"), terms = byId("terms"), quote = byId("quote"), result = byId("result"), go = byId("go");
@@ -28,6 +28,7 @@ function form() {
     if (value) asked[name] = /^[0-9]+$/.test(value) ? Number(value) : value;
   }
   if (text("sample")) asked.sample = text("sample");
+  if (text("weights")) asked.weights = text("weights").split(",").map((each) => each.trim());
   const named = [...values.querySelectorAll("input")].map((input) => [input.dataset.name, valueOf(input.value.trim())]);
   if (named.length) asked.params = Object.fromEntries(named);
   if (!given.has("left_out")) asked.left_out = false;
@@ -98,19 +99,8 @@ async function ask(more = {}) {
   result.setAttribute("aria-busy", "true");
   try {
     const asked = more.free ? { question: editor.text(), confidence: form().confidence, ...more } : { ...form(), ...more };
-    const key = crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Date.now();
-    let { data } = await call("POST", "/console/ask", asked, { "Idempotency-Key": key });
-    while (data.state === "answering") {
-      put(result, data.html);
-      await new Promise((done) => setTimeout(done, 1000));
-      ({ data } = await call("GET", `/console/answers/${data.id}`));
-    }
-    if (data.html) put(result, data.state === "refused" ? `<div class="card">${data.html}</div>` : data.html);
-    else result.textContent = data.what;
-    if (data.budget) put(byId("meter"), data.budget);
+    const data = await answered("/console/ask", asked, newKey());
     if (data.span) editor.mark(data.span, data.message);
-    const top = result.getBoundingClientRect().top;
-    if (top < 0 || top > innerHeight - 160) result.scrollIntoView({ block: "start" });
   } finally {
     asking = false;
     result.removeAttribute("aria-busy");

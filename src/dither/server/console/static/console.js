@@ -21,6 +21,26 @@ export function put(element, html) {
 
 const byId = (id) => document.getElementById(id);
 
+// A retry with the same key is never paid twice.
+export const newKey = () => crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Date.now();
+
+// Asks, waits for the answer, shows it below and moves the budget. Returns what came back.
+export async function answered(path, asked, key) {
+  const result = byId("result");
+  let { data } = await call("POST", path, asked, { "Idempotency-Key": key });
+  while (data.state === "answering") {
+    put(result, data.html);
+    await new Promise((done) => setTimeout(done, 1000));
+    ({ data } = await call("GET", `/console/answers/${data.id}`));
+  }
+  if (data.html) put(result, data.state === "refused" ? `<div class="card">${data.html}</div>` : data.html);
+  else result.textContent = data.what;
+  if (data.budget) put(byId("meter"), data.budget);
+  const top = result.getBoundingClientRect().top;
+  if (top < 0 || top > innerHeight - 160) result.scrollIntoView({ block: "start" });
+  return data;
+}
+
 function showProblem(data) {
   const box = byId("login-problem");
   box.textContent = data.what || "The server cannot be reached.";
