@@ -3,7 +3,8 @@
     python benchmarks/wire.py                             about a minute
     python benchmarks/wire.py --looks 10000               the full number of looks
 
-Fuzzed messages are counted and timed by the long run of tests/server/wire/test_fuzz.py. The client runs on the same machine and takes its share of the processors. Use a quiet one: the load is printed.
+Fuzzed messages are counted and timed by the long run of tests/server/wire/test_fuzz.py. The client runs on the same machine and
+takes its share of the processors. Use a quiet one: the load is printed.
 """
 
 from __future__ import annotations
