@@ -127,10 +127,15 @@ def begin(port: int, pieces: Sequence[bytes]) -> float:
     with socket.create_connection(("127.0.0.1", port), timeout=LONGEST) as raw, suppress(ConnectionError):
         for piece in pieces:
             raw.sendall(piece)
-        raw.shutdown(socket.SHUT_WR)
+        _end(raw)
         while raw.recv(65536):
             pass
     return time.monotonic() - begun
+
+
+def _end(raw: socket.socket) -> None:
+    with suppress(OSError):  # the server was faster
+        raw.shutdown(socket.SHUT_WR)
 
 
 def exchange(raw: Raw, given: Burst, number: int) -> tuple[bool, float]:
@@ -140,7 +145,7 @@ def exchange(raw: Raw, given: Burst, number: int) -> tuple[bool, float]:
     end = message(b"S") + message(b"Q", b"ROLLBACK\0") + message(b"Q", b"SHOW " + mark + b"\0")
     raw.socket.sendall(given.data + (b"" if given.torn else end))
     if given.torn:
-        raw.socket.shutdown(socket.SHUT_WR)
+        _end(raw.socket)
     is_open = _settled(raw, mark)
     return is_open, time.monotonic() - begun
 
