@@ -21,6 +21,7 @@ from attacks.clock import (
     both,
     costly,
     limit,
+    shift,
     timer,
     two_servers,
     usual,
