@@ -1,8 +1,9 @@
 """Sends fuzzed messages to a server, and looks for what must not happen: faults, tracebacks, lost answers, hangs.
 
 A burst that takes longer than HANG seconds is a hang, unless the machine was busy: what was sent over its connection is sent
-again, and only if it is slow every time, while plain statements are answered at once, is it one. So is a burst in which the
-server computed for that long.
+again, and only if it is slow every time is it one. What as many plain statements take just then does not count, nor does the
+time in which the server's threads could have run and had no processor. A burst in which the server computed for longer than
+HANG is a hang in any case.
 """
 
 from __future__ import annotations
@@ -13,37 +14,52 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from dither.server.wire.protocol import message
 from server.wire.messages import Burst, burst, opening
 from server.wire.talking import Raw
 
 HANG = 1.0  # seconds
-QUICK = 0.25  # seconds for plain statements: the machine has time
 TRIES = 3
 LONGEST = 60.0  # seconds, after which an answer is lost
 
 
-def no_time() -> float:
-    """The processor's time of a server that cannot be told apart from the test."""
-    return 0.0
+@dataclass(frozen=True)
+class Used:
+    """The seconds that a server's threads have computed so far, and those that they have waited for a processor."""
+
+    computed: float = 0.0
+    waited: float = 0.0
+
+    @classmethod
+    def by(cls, pid: int) -> Used:
+        found = [0.0, 0.0]
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError, ValueError):  # it ended a moment ago
+                parts = (thread / "schedstat").read_text().split()
+                found = [found[0] + int(parts[0]) / 1e9, found[1] + int(parts[1]) / 1e9]
+        return cls(*found)
+
+    def since(self, before: Used) -> Used:
+        return Used(self.computed - before.computed, self.waited - before.waited)
 
 
 @dataclass
 class Fuzzing:
-    """One run. `computed`: returns the seconds that the server's processes have computed so far."""
+    """One run. `used`: returns what the server has used so far."""
 
     port: int
     token: str
     chance: random.Random
-    computed: Callable[[], float] = no_time
+    used: Callable[[], Used] = Used
     user: str = "cora"
     judging: bool = True  # whether slow bursts are sent again
     sent: int = 0
     connections: int = 0
     slowest: float = 0.0
-    slow: int = 0  # bursts above HANG that were sent again
-    unclear: int = 0  # of them, those at which the machine was too busy to tell
+    slow: int = 0  # bursts above HANG, which were sent again
+    most: float = 0.0  # seconds that the server computed in a burst
     hangs: list[bytes] = field(default_factory=list)
 
     def run(self, messages: int) -> None:
@@ -59,8 +75,9 @@ class Fuzzing:
         pieces = opening(self.chance)
         self.sent += len(pieces)
         self.connections += 1
-        before = self.computed()
-        self._timed(begin(self.port, pieces), before, lambda: begin(self.port, pieces), b"".join(pieces), len(pieces))
+        before = self.used()
+        seconds, again = begin(self.port, pieces), lambda: self._running(lambda: begin(self.port, pieces))
+        self._timed(seconds, before, again, b"".join(pieces), len(pieces))
 
     def _talk(self, messages: int) -> None:
         self.connections += 1
@@ -72,7 +89,7 @@ class Fuzzing:
                 each = burst(self.chance)
                 history.append(each)
                 self.sent += each.number
-                before = self.computed()
+                before = self.used()
                 is_open, seconds = exchange(raw, each, len(history))
                 self._timed(seconds, before, lambda: self._again(history, priced), each.data, each.number)
 
@@ -81,43 +98,40 @@ class Fuzzing:
         raw.log_in(self.user, self.token, **({"options": "-c dither.epsilon=0.001"} if priced else {}))
         return raw
 
-    def _timed(self, seconds: float, before: float, again: Callable[[], float], data: bytes, number: int) -> None:
+    def _timed(self, seconds: float, before: Used, again: Callable[[], float], data: bytes, number: int) -> None:
         """Takes note of a time. If it is long, decides whether that was the server or the machine."""
-        self.slowest = max(self.slowest, seconds)
-        if seconds <= HANG or not self.judging:
-            return
-        self.slow += 1
-        if self.computed() - before > HANG:
+        spent = self.used().since(before)
+        self.slowest, self.most = max(self.slowest, seconds), max(self.most, spent.computed)
+        if spent.computed > HANG:
             self.hangs.append(data)
-            return
-        found = 0
-        for _ in range(10 * TRIES):
-            if again() <= HANG:
-                return
-            found += self._plain(number) <= QUICK
-            if found >= TRIES:
+        elif seconds > HANG and self.judging:
+            self.slow += 1
+            if all(again() - self._plain(number) > HANG for _ in range(TRIES)):
                 self.hangs.append(data)
-                return
-        self.unclear += 1
+
+    def _running(self, call: Callable[[], float]) -> float:
+        """Returns the seconds of a call, without those in which the server waited for a processor."""
+        before = self.used()
+        return call() - self.used().since(before).waited
 
     def _again(self, history: Sequence[Burst], priced: bool) -> float:
         """Sends everything of a connection again, and returns the time of the last burst."""
-        seconds = 0.0
         with suppress(ConnectionError), self._connect(priced) as raw:
-            for place, each in enumerate(history):
-                _, seconds = exchange(raw, each, place)
-        return seconds
+            for place, each in enumerate(history[:-1]):
+                exchange(raw, each, place)
+            return self._running(lambda: exchange(raw, history[-1], len(history))[1])
+        return 0.0
 
     def _plain(self, number: int) -> float:
         """Returns the time of as many plain statements."""
         with self._connect(False) as raw:
-            return exchange(raw, Burst(message(b"Q", b"SHOW dither.margins\0") * number, number, False), 0)[1]
+            return exchange(raw, Burst(message(b"Q", b"SELECT 1\0") * number, number, False), 0)[1]
 
     def words(self) -> str:
         """Says what was found."""
         return (
-            f"{self.sent} messages, {self.connections} connections, slowest burst {self.slowest:.2f} s; {self.slow} above "
-            f"{HANG} s, of them {len(self.hangs)} hangs and {self.unclear} unclear"
+            f"{self.sent} messages, {self.connections} connections, slowest burst {self.slowest:.2f} s, longest computation "
+            f"{self.most:.2f} s; {self.slow} above {HANG} s and sent again, {len(self.hangs)} hangs"
         )
 
 
