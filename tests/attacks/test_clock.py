@@ -138,7 +138,7 @@ def test_a_costly_question_tuned_around_ticks_gains_no_more_than_stated(tmp_path
 
 @pytest.mark.long
 def test_that_the_same_attack_finds_a_server_without_the_noise(tmp_path: Path) -> None:
-    gained = advantage(*without_noise(tmp_path, COSTLY, 60, question=costly), 0.01)
+    gained = advantage(*without_noise(tmp_path, COSTLY, 100, question=costly), 0.01)
     print(f"without the noise: advantage {gained[0]:+.2f}, at least {gained[1]:.2f}")
     assert gained[1] > limit(made(COSTLY))
 
@@ -151,6 +151,6 @@ def test_waiting_for_another_analysts_question_tells_no_more_than_stated(tmp_pat
 
 @pytest.mark.long
 def test_that_waiting_tells_it_without_the_noise(tmp_path: Path) -> None:
-    gained = advantage(*without_noise(tmp_path, IN_LINE, 60, before=1, earlier=costly), 0.01)
+    gained = advantage(*without_noise(tmp_path, IN_LINE, 100, before=1, earlier=costly), 0.01)
     print(f"in the line, without the noise: advantage {gained[0]:+.2f}, at least {gained[1]:.2f}")
     assert gained[1] > limit(made(IN_LINE).times(2))
