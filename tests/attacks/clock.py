@@ -68,10 +68,15 @@ class Virtual:
 # --- two servers ----------------------------------------------------------------------------------------------------
 
 
-def costly(number: int) -> str:
-    """A question of its own for every number, whose time is that of the person's notes."""
-    patterns = "".join(f" OR note LIKE '%a{part}%b'" for part in range(38))
-    return f"SELECT COUNT(*) AS n FROM people WHERE age < {100 + number} AND (age < 0{patterns})"
+def costly(number: int, patterns: int = 12) -> str:
+    """A question of its own for every number, whose time is that of the person's notes: 0.01 s of a processor per pattern."""
+    looks = "".join(f" OR note LIKE '%a{part}%b'" for part in range(patterns))
+    return f"SELECT COUNT(*) AS n FROM people WHERE age < {100 + number} AND (age < 0{looks})"
+
+
+def costliest(number: int) -> str:
+    """The same with as many patterns as one question holds."""
+    return costly(number, 38)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from attacks.clock import (
     advantage,
     at_once,
     both,
+    costliest,
     costly,
     limit,
     shift,
@@ -32,7 +33,7 @@ from dither.server.clock import STEPS, Delay
 
 DELAY = Delay(tick=2500, effect=50, epsilon=Fraction(1, 10), delta=Fraction(1, 10**6))
 TICKS_ONLY = Delay(tick=2500, effect=1, epsilon=Fraction(100), delta=Fraction(1, 10**6))
-COSTLY = {"tick": "0.1 s", "epsilon": "1", "effect": "2 s", "delta": "0.01"}  # the person's notes take 0.4 s of a processor
+COSTLY = {"tick": "0.1 s", "epsilon": "1", "effect": "2 s", "delta": "0.01"}
 IN_LINE = COSTLY | {"epsilon": "0.5"}
 PATIENT: dict[str, Any] = {"note": NOTE, "stop": 60.0, "wait": 170.0}
 ERROR = 1e-10  # of the 1e-9 that all sampled tests share; draws are replayed, so a run repeats
@@ -146,11 +147,11 @@ def test_that_the_same_attack_finds_a_server_without_the_noise(tmp_path: Path) -
 @pytest.mark.long
 def test_waiting_for_another_analysts_question_tells_no_more_than_stated(tmp_path: Path) -> None:
     """A cheap question that waits in the line behind a costly one of somebody else."""
-    with_noise(tmp_path, IN_LINE, 40, 2, before=1, earlier=costly)
+    with_noise(tmp_path, IN_LINE, 40, 2, before=1, earlier=costliest)
 
 
 @pytest.mark.long
 def test_that_waiting_tells_it_without_the_noise(tmp_path: Path) -> None:
-    gained = advantage(*without_noise(tmp_path, IN_LINE, 100, before=1, earlier=costly), 0.01)
+    gained = advantage(*without_noise(tmp_path, IN_LINE, 100, before=1, earlier=costliest), 0.01)
     print(f"in the line, without the noise: advantage {gained[0]:+.2f}, at least {gained[1]:.2f}")
     assert gained[1] > limit(made(IN_LINE).times(2))
