@@ -71,6 +71,18 @@ def test_what_is_stored_is_not_enough_to_log_in(tmp_path: Path) -> None:
         assert accounts.log_in_by_proof("ada", "here", lambda known: 0).name == "ada"
 
 
+def test_failed_logins_keep_no_owner_out(tmp_path: Path) -> None:
+    with make(tmp_path).accounts() as accounts:
+        for _ in range(20):
+            with pytest.raises(AccessError):
+                accounts.log_in_by_proof("ada", "here", lambda known: None)
+        try:
+            who = accounts.log_in_by_proof("ada", "here", lambda known: 0)
+        except AccessError as error:
+            raise AssertionError("a right proof is turned away") from error
+        assert who.name == "ada"
+
+
 def first_reply(wire: Wire, name: str) -> bytes:
     with Raw(wire.port) as raw:
         raw.start(user=name)
