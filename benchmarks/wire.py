@@ -1,10 +1,10 @@
-"""Measures the PostgreSQL protocol of `dither serve` on loopback: what it adds to `survey.ask`, looks, and fuzzed messages.
+"""Measures the PostgreSQL protocol of `dither serve` on loopback: what it adds to `survey.ask`, and looks.
 
     python benchmarks/wire.py                             about a minute
     python benchmarks/wire.py --looks 10000               the full number of looks
-    DITHER_FUZZ=1000000 python benchmarks/wire.py --fuzz  a million fuzzed messages
 
-The client runs on the same machine and takes its share of the processors. Use a quiet one: the load is printed.
+Fuzzed messages are counted and timed by the long run of tests/server/wire/test_fuzz.py. The client runs on the same machine and
+takes its share of the processors. Use a quiet one: the load is printed.
 """
 
 from __future__ import annotations
@@ -98,7 +98,6 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--times", type=int, default=200)
     parser.add_argument("--looks", type=int, default=500)
-    parser.add_argument("--fuzz", action="store_true")
     given = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with (
@@ -106,13 +105,6 @@ def main() -> None:
         tempfile.TemporaryDirectory() as other,
         wired(Path(one), epsilon="100000") as wire,
     ):
-        if given.fuzz:
-            from server.wire.test_fuzz import test_fuzzed_messages_do_no_harm
-
-            start = time.perf_counter()
-            test_fuzzed_messages_do_no_harm(wire)
-            print(f"{time.perf_counter() - start:.0f} s")
-            return
         overhead(wire, Path(other), given.times)
         looks(wire, given.looks)
 

@@ -19,10 +19,13 @@ import pyarrow.parquet as pq
 
 from dither.audit.blackbox.confidence import bounds
 from dither.server.clock import STEPS, Delay
-from server.serving import Process, ages, make, process
+from server.serving import PROGRAM, Process, ages, make, process
 
 HEAVY = 20_000
+NOTE = 1000  # characters of each note of the person
 EPSILON = "0.0001"
+WITHOUT_NOISE = f"from dither.server.clock import Delay; Delay.draw = lambda self: 0; {PROGRAM}"
+Question = Callable[[int], str]  # the question of this number
 Measure = Callable[[int], float]  # the time of the question of this number
 
 
@@ -65,37 +68,70 @@ class Virtual:
 # --- two servers ----------------------------------------------------------------------------------------------------
 
 
+def costly(number: int, patterns: int = 12) -> str:
+    """A question of its own for every number, whose time is that of the person's notes: 0.01 s of a processor per pattern."""
+    looks = "".join(f" OR note LIKE '%a{part}%b'" for part in range(patterns))
+    return f"SELECT COUNT(*) AS n FROM people WHERE age < {100 + number} AND (age < 0{looks})"
+
+
+def costliest(number: int) -> str:
+    """The same with as many patterns as one question holds."""
+    return costly(number, 38)
+
+
 @contextmanager
-def two_servers(folder: Path, rows: int = HEAVY, **settings: Any) -> Iterator[tuple[Process, Process]]:
-    """Runs two servers: with one more person, who has so many rows, and without."""
+def two_servers(
+    folder: Path, rows: int = HEAVY, note: int = 0, program: str = PROGRAM, **settings: Any
+) -> Iterator[tuple[Process, Process]]:
+    """Runs two servers: with one more person, who has so many rows, and without. `note`: adds a column of notes, which have so
+    many characters in the person's rows. `program`: runs the server, or a broken one."""
     places = [folder / "present", folder / "absent"]
     for place in places:
         place.mkdir()
     services = [make(place, epsilon="1", **settings) for place in places]
-    table = pq.read_table(places[0] / "people.parquet")
-    columns = {"person": [10**6] * rows, "ward": ["north"] * rows, "age": [i % 100 for i in range(rows)]}
-    more = pa.table(columns | {"income": [1.0] * rows}).cast(table.schema)
-    pq.write_table(pa.concat_tables([table, more]), places[0] / "people.parquet")
-    with process(services[0]) as present, process(services[1]) as absent:
+    for place, count in zip(places, (rows, 0), strict=True):
+        _add(place, count, note)
+    with process(services[0], program=program) as present, process(services[1], program=program) as absent:
         yield present, absent
 
 
-def timer(server: Process, tick: int, lead: float | None = None, before: int = 0) -> Measure:
+def _add(place: Path, rows: int, note: int) -> None:
+    """Adds the person's rows to the table of a service, and the column of notes."""
+    table = pq.read_table(place / "people.parquet")
+    columns: dict[str, list[Any]] = {"person": [10**6] * rows, "ward": ["north"] * rows, "age": [i % 100 for i in range(rows)]}
+    columns["income"] = [1.0] * rows
+    if note:
+        catalog = place / "catalog.toml"
+        catalog.write_text(f'{catalog.read_text()}note = {{ kind = "text", longest = {note} }}\n', encoding="utf-8")
+        table = table.append_column("note", pa.array(["x"] * table.num_rows))
+        columns["note"] = ["a" * note] * rows
+    pq.write_table(pa.concat_tables([table, pa.table(columns).cast(table.schema)]), place / "people.parquet")
+
+
+def timer(
+    server: Process,
+    tick: int,
+    lead: float | None = None,
+    before: int = 0,
+    question: Question = ages,
+    earlier: Question = ages,
+) -> Measure:
     """Returns a function that asks a question of its own and returns its seconds, through an open connection.
 
-    `lead`: sends it so many seconds before a tick, to be around it. `before`: so many other questions are asked just before.
+    `lead`: sends it so many seconds before a tick, to be around it. `before`: another analyst asks so many just before,
+    `earlier`.
     """
     headers = {"Authorization": f"Bearer {server.tokens['ada']}", "Content-Type": "application/json"}
 
     def measure(number: int) -> float:
         for extra in range(before):
-            path = {"question": ages(10_000 + number * before + extra), "epsilon": EPSILON}
-            server.post("/v1/ask", "ben", path, {"Prefer": "respond-async"})
+            asked = {"question": earlier(10_000 + number * before + extra), "epsilon": EPSILON}
+            assert server.post("/v1/ask", "ben", asked, {"Prefer": "respond-async"}).status in (200, 202)
         if lead is not None:
             seconds = tick / STEPS
             time.sleep((-lead - time.monotonic()) % seconds)
-        body = json.dumps({"question": ages(number), "epsilon": EPSILON})
-        with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:
+        body = json.dumps({"question": question(number), "epsilon": EPSILON})
+        with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=180)) as connection:
             connection.connect()
             begun = time.monotonic()
             connection.request("POST", "/v1/ask", body, headers)
@@ -122,6 +158,12 @@ def at_once(present: Measure, absent: Measure, count: int, first: int = 0) -> tu
     with ThreadPoolExecutor(2) as pool:
         sides = [pool.submit(lambda ask: [ask(n) for n in range(first, first + count)], each) for each in (present, absent)]
         return sides[0].result(), sides[1].result()
+
+
+def shift(sides: tuple[list[float], list[float]]) -> float:
+    """Returns the seconds that the person adds, from times without noise: the difference of the third quartiles."""
+    present, absent = (statistics.quantiles(side, n=4)[2] for side in sides)
+    return present - absent
 
 
 def usual(measure: Measure, count: int, first: int) -> float:

@@ -8,16 +8,34 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from attacks.clock import Virtual, advantage, at_once, both, limit, timer, two_servers, usual
+from attacks.clock import (
+    NOTE,
+    WITHOUT_NOISE,
+    Virtual,
+    advantage,
+    at_once,
+    both,
+    costliest,
+    costly,
+    limit,
+    shift,
+    timer,
+    two_servers,
+    usual,
+)
 from dither.exact import replay
 from dither.server import clock
 from dither.server.clock import STEPS, Delay
 
 DELAY = Delay(tick=2500, effect=50, epsilon=Fraction(1, 10), delta=Fraction(1, 10**6))
 TICKS_ONLY = Delay(tick=2500, effect=1, epsilon=Fraction(100), delta=Fraction(1, 10**6))
+COSTLY = {"tick": "0.1 s", "epsilon": "1", "effect": "2 s", "delta": "0.01"}
+IN_LINE = COSTLY | {"epsilon": "0.5"}
+PATIENT: dict[str, Any] = {"note": NOTE, "stop": 60.0, "wait": 170.0}
 ERROR = 1e-10  # of the 1e-9 that all sampled tests share; draws are replayed, so a run repeats
 
 
@@ -81,3 +99,59 @@ def test_that_the_same_attack_finds_ticks_alone(tmp_path: Path) -> None:
     with two_servers(tmp_path, rows=2_000_000, clock=rule) as servers:
         found = both(timer(servers[0], 200), timer(servers[1], 200), 60)
     assert advantage(*found, 0.01)[1] > 0.25
+
+
+# --- a question whose time is mostly that of one person: detected without the noise, hidden with it -----------------------
+
+
+def made(rule: dict[str, str]) -> Delay:
+    found = clock.make_delay(rule)
+    assert found is not None
+    return found
+
+
+def without_noise(folder: Path, rule: dict[str, str], count: int, **how: Any) -> tuple[list[float], list[float]]:
+    """Returns the times of the same questions on servers whose delay is always the least: ticks without noise."""
+    with two_servers(folder, clock=rule, program=WITHOUT_NOISE, **PATIENT) as servers:
+        return both(*(timer(each, made(rule).tick, **how) for each in servers), count)
+
+
+def with_noise(folder: Path, rule: dict[str, str], count: int, parts: int, **how: Any) -> None:
+    """Checks that times tell no more than stated. Where the person adds more than `effect`, nothing is stated."""
+    delay = made(rule)
+    (folder / "first").mkdir()
+    added = shift(without_noise(folder / "first", rule, 12, **how))
+    if added > parts * delay.effect / clock.STEPS:
+        pytest.skip(f"the machine is too busy: the person adds {added:.1f} s")
+    with two_servers(folder, clock=rule, **PATIENT) as servers:
+        base = usual(timer(servers[1], delay.tick, **how), 2, 5000) - parts * delay.seconds
+        sides = (timer(each, delay.tick, lead=max(base, 0.001), **how) for each in servers)
+        gained = advantage(*at_once(*sides, count), 0.01)
+    stated = limit(delay.times(parts))
+    print(f"advantage {gained[0]:+.2f}, at least {gained[1]:.2f}; stated at most {stated:.2f}; the person adds {added:.2f} s")
+    assert gained[1] <= stated
+
+
+@pytest.mark.long
+def test_a_costly_question_tuned_around_ticks_gains_no_more_than_stated(tmp_path: Path) -> None:
+    with_noise(tmp_path, COSTLY, 50, 1, question=costly)
+
+
+@pytest.mark.long
+def test_that_the_same_attack_finds_a_server_without_the_noise(tmp_path: Path) -> None:
+    gained = advantage(*without_noise(tmp_path, COSTLY, 100, question=costly), 0.01)
+    print(f"without the noise: advantage {gained[0]:+.2f}, at least {gained[1]:.2f}")
+    assert gained[1] > limit(made(COSTLY))
+
+
+@pytest.mark.long
+def test_waiting_for_another_analysts_question_tells_no_more_than_stated(tmp_path: Path) -> None:
+    """A cheap question that waits in the line behind a costly one of somebody else."""
+    with_noise(tmp_path, IN_LINE, 40, 2, before=1, earlier=costliest)
+
+
+@pytest.mark.long
+def test_that_waiting_tells_it_without_the_noise(tmp_path: Path) -> None:
+    gained = advantage(*without_noise(tmp_path, IN_LINE, 100, before=1, earlier=costliest), 0.01)
+    print(f"in the line, without the noise: advantage {gained[0]:+.2f}, at least {gained[1]:.2f}")
+    assert gained[1] > limit(made(IN_LINE).times(2))

@@ -231,14 +231,14 @@ PROGRAM = "from dither.server.running import run; from dither.server.settings im
 
 
 @contextmanager
-def process(service: Service, log: Path | None = None, **settings: Any) -> Iterator[Process]:
-    """Runs `dither serve` in a process group of its own, and kills all of it at the end."""
+def process(service: Service, log: Path | None = None, program: str = PROGRAM, **settings: Any) -> Iterator[Process]:
+    """Runs `dither serve` in a process group of its own, and kills all of it at the end. `program`: another way to run it."""
     from dataclasses import replace
 
     made = replace(service.settings, port=free_port(), **settings)
     with open(log or os.devnull, "ab") as out:
         running = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
+            [sys.executable, "-c", program],
             env=os.environ | {ENVIRONMENT: made.text()},
             stderr=out,
             stdout=out,

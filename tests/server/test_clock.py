@@ -157,6 +157,24 @@ def test_a_list_waits_for_longer(clocked: Running) -> None:
     assert [delay.epsilon for delay in gate.delays] == [3, 2]
 
 
+CUBE = "SELECT ward, age, COUNT(*) AS n FROM people GROUP BY CUBE (ward, age)"
+
+
+def test_one_turn_counts_as_a_hundred_questions_at_most(clocked: Running) -> None:
+    """Whoever asks for more would hold the one turn for longer, and everybody else would wait."""
+    gate = Gate(clocked)
+    gate.go.set()
+    before = seen(clocked)
+    for question in ([CUBE] * 26, f"{CUBE} {' ' * 26_000}"):
+        refused = clocked.ask("ada", question, "0.01")
+        assert (refused.status, refused.json["code"], refused.json["charged"]) == (422, "argument", "nothing")
+        assert "counts as 10" in str(refused.json)
+    assert seen(clocked) == before
+    assert not gate.delays
+    assert clocked.ask("ada", [CUBE] * 25, "0.01").status == 200
+    assert [delay.epsilon for delay in gate.delays] == [100]
+
+
 def test_one_question_at_a_time_reads_rows(clocked: Running) -> None:
     inside, most, lock = 0, 0, threading.Lock()
     clock = clocked.desk.clock

@@ -253,13 +253,17 @@ class Accounts:
         return self._who("t.id = ?", ident)
 
     def log_in_by_proof(self, name: str, address: str, prove: Callable[[Sequence[Verifier]], int | None]) -> Who:
-        """Returns who logs in. `prove` says which of the verifiers a proof fits; every failure has the same text."""
-        buckets = self._buckets(name, address)
-        self._check_tries(buckets)
+        """Returns who logs in. `prove` says which of the verifiers a proof fits; every failure has the same text.
+
+        A right proof always logs in, however many wrong ones came before: nobody guesses a token, and otherwise whoever knows a
+        name could keep its owner out.
+        """
         known = self.verifiers(name) or [("", Verifier(secrets.token_bytes(32), b""))]  # nobody: the same work, in vain
         place = prove([each for _, each in known])
         who = None if place is None else self.by_token_id(known[place][0])
         if who is None:
+            buckets = self._buckets(name, address)
+            self._check_tries(buckets)
             self._count_failure(buckets)
             raise _wrong_login()
         return who

@@ -37,7 +37,7 @@ from typing import Any
 from flint import arb
 
 from dither.catalog.values import amount
-from dither.errors import BudgetError, DitherError
+from dither.errors import ArgumentError, BudgetError, DitherError
 from dither.exact import balls
 from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import show
@@ -51,6 +51,7 @@ except ImportError:  # Windows has no such locks, and its servers one worker
 
 STEPS = 10_000  # of the grid, in a second
 SIZE = 1000  # characters: what counts as one question
+MOST_PARTS = 100  # questions that one turn counts as: a request that counts as more is refused, so that others get theirs
 MOST_SETS = 64  # grouping sets of one SELECT: a question with more is refused
 _SETS = re.compile(r"\b(?:CUBE|ROLLUP|SETS)\b")
 OFF = "off"
@@ -224,6 +225,15 @@ def parts_of(*texts: str) -> int:
     3
     """
     return sum(max(1, -(-len(text) // SIZE)) * sets_of(text) for text in texts)
+
+
+def check_parts(parts: int) -> None:
+    """Refuses what would hold the one turn of paid questions for too long."""
+    if parts > MOST_PARTS:
+        raise ArgumentError(
+            f"By the clock this counts as {parts:,} questions, and one request has at most {MOST_PARTS}.",
+            fix="ask in several requests, in shorter questions, or for fewer grouping sets.",
+        )
 
 
 def sets_of(text: str) -> int:

@@ -32,7 +32,7 @@ from dither.ledger.records import Advanced, Committed, parse
 from dither.ledger.verify.report import Report, verify
 from dither.planning.plan import Field
 from dither.server.accounts import Accounts, Who
-from dither.server.clock import Clock, parts_of
+from dither.server.clock import Clock, check_parts, parts_of
 from dither.server.line import GoneError, Line, Still
 from dither.server.requests import ANSWERING, FAULT, Job, Requests, new_id
 from dither.server.settings import Settings
@@ -113,11 +113,10 @@ class Desk:
         call = partial(self._answer, who, asked, stored)
         steps: list[Step] = [(self.asking, call)]
         if self.clock is not None and not (stored or asked.free):
+            parts = _parts(asked)
+            check_parts(parts)
             look = partial(self._look_up, who, asked)
-            steps = [
-                *([] if asked.fresh else [(self.asking, look)]),
-                (self.paying, partial(self._on_clock, _parts(asked), call)),
-            ]
+            steps = [*([] if asked.fresh else [(self.asking, look)]), (self.paying, partial(self._on_clock, parts, call))]
         return await self._run(who, steps, key, request, asked.fresh, wait, still)
 
     async def suggest(
@@ -128,7 +127,10 @@ class Desk:
         texts = (column, column, *([terms["by"]] if terms.get("by") else []))  # its questions: values, rows, groups of a person
         self._check_length(Asked(texts))
         call = partial(self._suggest, who, column, terms)
-        step = (self.asking, call) if self.clock is None else (self.paying, partial(self._on_clock, parts_of(*texts), call))
+        parts = parts_of(*texts)
+        if self.clock is not None:
+            check_parts(parts)
+        step = (self.asking, call) if self.clock is None else (self.paying, partial(self._on_clock, parts, call))
         return await self._run(who, [step], key, request, bool(terms.get("fresh")), wait, still)
 
     async def preview_suggestion(

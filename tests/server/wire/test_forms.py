@@ -1,4 +1,5 @@
-"""SQL as BI tools are known to write it: forms.sql has the tool, the columns of the answer, and the statement."""
+"""SQL as BI tools are known to write it: forms.sql has the tool, the columns of the answer, and the statement; connecting.sql
+has what tools send before anybody asks a question."""
 
 from __future__ import annotations
 
@@ -12,11 +13,16 @@ from server.wire.talking import Raw, Wire, names
 
 pytestmark = pytest.mark.slow
 FORMS = re.findall(r"^# (.+): (.+)\n(.+)$", Path(__file__).with_name("forms.sql").read_text(encoding="utf-8"), re.M)
+CONNECTING = {
+    part.splitlines()[0]: part.splitlines()[1:]
+    for part in re.split(r"^# ", Path(__file__).with_name("connecting.sql").read_text(encoding="utf-8"), flags=re.M)[1:]
+}
 REFUSED = ["SELECT * FROM people LIMIT 100", 'SELECT "public"."people"."age" FROM "public"."people" LIMIT 2000', "TABLE people"]
 
 
 def test_all_forms_are_read() -> None:
-    assert len(FORMS) == 18
+    assert len(FORMS) == 32
+    assert list(CONNECTING) == ["DBeaver", "Npgsql and Power BI", "Metabase", "Superset", "Tableau", "Grafana"]
 
 
 @pytest.mark.parametrize(("tool", "columns", "text"), FORMS, ids=[tool for tool, _, _ in FORMS])
@@ -34,6 +40,29 @@ def test_the_forms_of_tools_are_understood(wire: Wire, tool: str, columns: str, 
     with wire.connect() as link:
         assert link.execute(f"EXPLAIN {text}").fetchall()
     assert wire.spent() == before
+
+
+@pytest.mark.parametrize("tool", CONNECTING)
+def test_what_tools_send_when_they_connect_is_answered(wire: Wire, tool: str) -> None:
+    """In one connection, as they do. Nothing of it charges."""
+    before = wire.spent()
+    with wire.connect() as link:
+        for text in filter(None, CONNECTING[tool]):
+            link.execute(text)
+    assert wire.spent() == before
+
+
+def test_a_cursor_is_declared_and_fetched_as_tableau_does(wire: Wire) -> None:
+    """In one text, with a name in quotes, held beyond its transaction."""
+    question = 'SELECT "people"."ward" AS "ward", COUNT(1) AS "cnt" FROM "public"."people" "people" GROUP BY 1'
+    with wire.connect() as link:
+        found = link.execute(f'BEGIN;declare "SQL_CUR0x7f" cursor with hold for {question};fetch 1 in "SQL_CUR0x7f"')
+        found.nextset()
+        found.nextset()
+        assert found.fetchall()[0][0] == "north"
+        link.execute("COMMIT")
+        assert link.execute('fetch 2048 in "SQL_CUR0x7f"').fetchall()[0][0] == "south"
+        link.execute('close "SQL_CUR0x7f"')
 
 
 @pytest.mark.parametrize("text", REFUSED)

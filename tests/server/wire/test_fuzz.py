@@ -1,144 +1,44 @@
-"""Messages that no client sends: the server stays up, says nothing of its inside, charges nothing, and answers others."""
+"""Messages that no client sends: the server stays up, says nothing of its inside, and answers others.
+
+`make test` sends some to a server in this process. The long run sends DITHER_FUZZ of them to a server of its own, in pieces of
+a new connection's history each, and looks for answers that take longer than a second:
+
+    DITHER_FUZZ=50000 python -m pytest -m long tests/server/wire/test_fuzz.py -s
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
-import socket
-import struct
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
-from dither.server.wire.protocol import message
-from server.serving import BY_WARD
-from server.wire.talking import Raw, Wire
+from dither.ledger import opening as ledgers
+from dither.ledger.verify.report import verify
+from dither.server.wire.backend import Backend
+from dither.server.wire.protocol import Body
+from server.serving import BY_WARD, Process, Service, free_port, make, process
+from server.wire.fuzzing import Fuzzing, Used
+from server.wire.talking import Raw, Wire, shared_twin
 
 pytestmark = pytest.mark.slow
-MESSAGES = int(os.environ.get("DITHER_FUZZ", "100000" if os.environ.get("DITHER_SEARCH") else "1500"))
-TEXTS = [
-    BY_WARD, "SELECT 1", "BEGIN", "COMMIT", "ROLLBACK", "SET dither.epsilon = 0.1", "SHOW dither.budget", "EXPLAIN " + BY_WARD,
-    "DECLARE c CURSOR WITH HOLD FOR " + BY_WARD, "FETCH 1 FROM c", "CLOSE c", "SELECT * FROM people", "SELECT '", "/*", "",
-    ";;", "SELECT $1", "SELECT COUNT(*) FROM people WHERE ward = $1", "COPY (" + BY_WARD + ") TO STDOUT", "DISCARD ALL",
-    "SELECT COUNT(*) FROM people LIMIT 0", "((((", "SELECT ward FROM people GROUP BY ward", "RESET ALL", "SAVEPOINT s",
-    "\x01\x02", "é" * 30,
-]  # fmt: skip
-
-
-def mutated(data: bytes, chance: random.Random) -> bytes:
-    """Changes, cuts or repeats some bytes."""
-    found = bytearray(data)
-    for _ in range(chance.randrange(1, 4)):
-        if not found:
-            break
-        place = chance.randrange(len(found))
-        match chance.randrange(4):
-            case 0:
-                found[place] = chance.randrange(256)
-            case 1:
-                del found[place : place + chance.randrange(1, 5)]
-            case 2:
-                found[place:place] = chance.randbytes(chance.randrange(1, 5))
-            case _:
-                found[place : place + 2] = struct.pack("!h", chance.choice([-1, 0, 1, 32767, -32768]))
-    return bytes(found)
-
-
-def body(chance: random.Random) -> tuple[bytes, bytes]:
-    """A message as clients send them."""
-    name, text = chance.choice([b"", b"a", b"b"]), chance.choice(TEXTS).encode()
-    match chance.choice(b"QPBDECSHX?pdf"):
-        case 81:
-            return b"Q", text + b"\0"
-        case 80:
-            return b"P", name + b"\0" + text + b"\0" + struct.pack("!h", 0)
-        case 66:
-            cells = chance.choice([b"\0\0", struct.pack("!hi", 1, 5) + b"north", struct.pack("!hi", 1, -1)])
-            return b"B", name + b"\0" + chance.choice([b"", b"a"]) + b"\0\0\0" + cells + struct.pack(
-                "!hh", 1, chance.randrange(3)
-            )
-        case 68:
-            return b"D", chance.choice([b"S", b"P", b"?"]) + name + b"\0"
-        case 69:
-            return b"E", name + b"\0" + struct.pack("!i", chance.choice([0, 1, -1, 1000]))
-        case 67:
-            return b"C", chance.choice([b"S", b"P"]) + name + b"\0"
-        case 83:
-            return b"S", b""
-        case 72:
-            return b"H", b""
-        case other:
-            return bytes([other]), chance.randbytes(chance.randrange(20))
-
-
-def burst(chance: random.Random) -> tuple[bytes, int, bool]:
-    """Returns some messages as bytes, how many they are, and whether lengths may be wrong: then nobody knows where they end."""
-    sent, number, torn = b"", chance.randrange(1, 12), chance.random() < 0.05
-    for _ in range(number):
-        kind, data = body(chance)
-        if chance.random() < 0.4:
-            data = mutated(data, chance)
-        sent += message(kind, data)
-    return (mutated(sent, chance) if torn else sent), number, torn
-
-
-def settled(raw: Raw, torn: bool) -> bool:
-    """Reads until the answer of the last question, or the end. Returns whether the connection is still open."""
-    while True:
-        kind, data = raw.receive()
-        if not kind:
-            return False
-        if kind == b"E":
-            assert b"Traceback" not in data
-            assert b"could not do this" not in data, data
-        last = (kind == b"T" and b"dither.notices" in data) or (kind == b"E" and b"25P02" in data)
-        if last and not torn:
-            raw.until(b"Z")
-            return True
+MESSAGES = int(os.environ.get("DITHER_FUZZ", "100000"))
+SAMPLE = 1500
+SEED = int(os.environ.get("DITHER_FUZZ_SEED", random.SystemRandom().randrange(1 << 30)))
 
 
 def test_fuzzed_messages_do_no_harm(wire: Wire) -> None:
-    """A server that hangs does not answer within the socket's time. How long answers take is printed, for the benchmark."""
-    seed = int(os.environ.get("DITHER_FUZZ_SEED", random.SystemRandom().randrange(1 << 30)))
-    chance, sent, slowest = random.Random(seed), 0, 0.0
     faults = wire.listening.faults
-    while sent < MESSAGES:
-        with Raw(wire.port, 30.0) as raw, suppress(ConnectionError):
-            raw.log_in("cora", wire.service.tokens["cora"])
-            is_open = True
-            while is_open and sent < MESSAGES:
-                data, number, torn = burst(chance)
-                sent += number
-                began = time.monotonic()
-                raw.socket.sendall(
-                    data + message(b"S") + message(b"Q", b"ROLLBACK\0") + message(b"Q", b"SHOW dither.notices\0")
-                )
-                if torn:
-                    raw.socket.shutdown(socket.SHUT_WR)
-                is_open = settled(raw, torn)
-                slowest = max(slowest, time.monotonic() - began)
-    assert wire.listening.faults == faults, f"seed {seed}"
+    fuzzing = Fuzzing(wire.port, wire.service.tokens["cora"], random.Random(SEED), judging=False)
+    fuzzing.run(SAMPLE)
+    assert wire.listening.faults == faults, f"seed {SEED}"
     with wire.connect() as link:
-        assert link.execute(BY_WARD).fetchall(), f"seed {seed}"
-    print(f"{sent} messages, slowest answer to a burst {slowest:.2f} s, seed {seed}")
-
-
-def test_fuzzed_startups_do_no_harm(wire: Wire) -> None:
-    chance = random.Random(7)
-    faults = wire.listening.faults
-    whole = b"user\0ada\0database\0survey\0options\0-c dither.epsilon=0.1\0\0"
-    for number in range(200):
-        code = chance.choice([3 << 16, (3 << 16) + 2, 80877103, 80877104, 80877102, 2 << 16, chance.randrange(1 << 31)])
-        data = mutated(struct.pack("!ii", len(whole) + 8, code) + whole, chance)
-        with socket.create_connection(("127.0.0.1", wire.port), timeout=10) as raw, suppress(OSError):
-            raw.sendall(data)
-            if number % 3 == 0:
-                raw.sendall(message(b"p", b"SCRAM-SHA-256\0" + chance.randbytes(30)))
-            raw.shutdown(socket.SHUT_WR)
-            while raw.recv(4096):
-                pass
-    assert wire.listening.faults == faults
+        assert link.execute(BY_WARD).fetchall(), f"seed {SEED}"
 
 
 def test_that_check_can_fail(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,3 +55,62 @@ def test_that_check_can_fail(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> Non
         raw.until(b"Z")
     assert wire.listening.faults == faults + 1
     monkeypatch.undo()
+
+
+# --- the long run ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[Service, Process, int, Path]]:
+    """Runs `dither serve` with the PostgreSQL protocol; returns its port and its log."""
+    port, log = free_port(), folder / "log"
+    service = make(folder, epsilon="100000", wire=port, twin=shared_twin())
+    with process(service, log) as server:
+        yield service, server, port, log
+
+
+@pytest.mark.long
+def test_a_long_run_of_fuzzed_messages_finds_no_fault_and_no_hang(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    with served(tmp_path) as (service, server, port, log):
+        fuzzing = Fuzzing(port, service.tokens["cora"], random.Random(SEED), lambda: Used.by(server.running.pid))
+        fuzzing.run(MESSAGES)
+        spent = Used.by(server.running.pid).computed
+        print(f"\n{fuzzing.words()}; {time.monotonic() - begun:.0f} s, {spent:.0f} s of the server, seed {SEED}")
+        assert server.ask("ada", BY_WARD).status == 200
+        assert server.running.poll() is None
+    told = log.read_text(encoding="utf-8", errors="replace")
+    assert "Traceback" not in told, f"seed {SEED}"
+    assert '"fault"' not in told, f"seed {SEED}"
+    with closing(ledgers.open_readonly(str(service.ledger))) as store:
+        assert verify(store).ok, f"seed {SEED}"
+    assert not fuzzing.hangs, f"seed {SEED}"
+
+
+def slowed(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Makes the server wait for 1.5 seconds at a Flush, so many times."""
+    waits = iter(range(times))
+
+    async def slow(self: Backend, body: Body) -> None:
+        if next(waits, None) is not None:
+            await asyncio.sleep(1.5)
+
+    monkeypatch.setattr(Backend, "_nothing", slow)
+
+
+@pytest.mark.long
+def test_that_a_hang_is_found(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    slowed(monkeypatch, 10**6)
+    fuzzing = Fuzzing(wire.port, wire.service.tokens["cora"], random.Random(1))
+    fuzzing.run(150)
+    print(fuzzing.words())
+    assert fuzzing.hangs
+
+
+@pytest.mark.long
+def test_that_a_pause_of_the_machine_is_no_hang(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    slowed(monkeypatch, 1)
+    fuzzing = Fuzzing(wire.port, wire.service.tokens["cora"], random.Random(1))
+    fuzzing.run(150)
+    assert fuzzing.slow
+    assert not fuzzing.hangs

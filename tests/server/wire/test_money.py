@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -20,24 +22,32 @@ def parse(text: str, name: bytes = b"") -> bytes:
     return name + b"\0" + text.encode() + b"\0\0\0"
 
 
+def state(wire: Wire) -> tuple[object, ...]:
+    """Everything that a charge changes: the ledger's head, the budget, and all that the file of accounts holds."""
+    desk = wire.running.desk
+    with closing(sqlite3.connect(desk.store.path)) as accounts:
+        return desk.survey.ledger.head(), str(desk.survey.budget), tuple(accounts.iterdump())
+
+
 def test_describing_a_question_never_charges(wire: Wire) -> None:
-    before = wire.spent()
+    """Each is a question of its own, so nothing is remembered from one to the next."""
+    before = state(wire)
     with Raw(wire.port) as raw:
         raw.log_in("ada", wire.service.tokens["ada"], options="-c dither.epsilon=0.1")
         for number in range(LOOKS):
-            raw.send(b"P", parse(ages(number % 7)))
+            raw.send(b"P", parse(ages(number)))
             raw.send(b"D", b"S\0")
             raw.send(b"B", b"\0\0\0\0\0\0\0\0")
             raw.send(b"D", b"P\0")
             raw.send(b"S")
             kinds = [kind for kind, _ in raw.until(b"Z")]
             assert kinds == [b"1", b"t", b"T", b"2", b"T", b"Z"]
-    assert wire.spent() == before
+    assert state(wire) == before
 
 
 def test_that_check_can_fail(wire: Wire) -> None:
-    """The same messages with Execute do charge."""
-    before = wire.spent()
+    """The same messages with Execute do charge: the head and the budget change, and the answer is kept for its owner."""
+    before = state(wire)
     with Raw(wire.port) as raw:
         raw.log_in("ada", wire.service.tokens["ada"], options="-c dither.epsilon=0.1")
         raw.send(b"P", parse(ages(987)))
@@ -45,7 +55,7 @@ def test_that_check_can_fail(wire: Wire) -> None:
         raw.send(b"E", b"\0\0\0\0\0")
         raw.send(b"S")
         assert b"D" in [kind for kind, _ in raw.until(b"Z")]
-    assert wire.spent() != before
+    assert all(now != then for now, then in zip(state(wire), before, strict=True))
 
 
 def test_looking_in_other_ways_never_charges(wire: Wire) -> None:

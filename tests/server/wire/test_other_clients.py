@@ -1,8 +1,9 @@
 """JDBC, ODBC and R, where they are installed: `apt-get install default-jdk-headless libpostgresql-jdbc-java odbc-postgresql
-unixodbc r-cran-rpostgresql r-cran-dbplyr`. In the long run only."""
+unixodbc r-cran-rpostgresql r-cran-dbplyr`. In the long run only. DITHER_JDBC names another jar of the JDBC driver."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,7 +14,7 @@ from server.wire.talking import Wire
 
 pytestmark = pytest.mark.long
 CLIENTS = Path(__file__).parent / "clients"
-JAR = Path("/usr/share/java/postgresql.jar")
+JAR = Path(os.environ.get("DITHER_JDBC", "/usr/share/java/postgresql.jar"))
 
 
 def run(*words: str, sent: str = "") -> str:

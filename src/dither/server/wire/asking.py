@@ -35,6 +35,7 @@ STATES = {
 }
 LONGEST_ANSWER = 24 * 3600.0  # seconds that a connection waits for an answer
 _REMEMBERED = 1024  # descriptions
+_LONGEST_KEY = 8192  # characters of a question and its parameters whose description is remembered
 _PRICES = ("epsilon", "delta", "margin", "of", "confidence")  # names and types do not depend on them
 _SAMPLES: Mapping[int, Any] = {
     BOOL: True,
@@ -114,7 +115,8 @@ class Questions:
             fields = await self.desk.schema(who, asked)
             oids = [NUMERIC if field.long else OIDS[field.kind] for field in fields]
             found = tuple((Column(field.name, oid), field.noisy) for field, oid in zip(fields, oids, strict=True))
-            self._known[key] = found
+            if sum(len(str(part)) for part in key) <= _LONGEST_KEY:
+                self._known[key] = found
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         return with_margins(found) if settings["margins"] else tuple(column for column, _ in found)

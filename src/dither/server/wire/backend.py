@@ -23,7 +23,7 @@ from dither.server.wire.lexing import Statement
 from dither.server.wire.link import Link, LinkError
 from dither.server.wire.protocol import TEXT, Body, Column, ProtocolError, message
 from dither.server.wire.routing import Route, route
-from dither.server.wire.session import MOST, Done, Portal, Prepared, Session
+from dither.server.wire.session import MOST, MOST_CURSORS, MOST_TEXT, Done, Portal, Prepared, Session
 
 if TYPE_CHECKING:
     from dither.server.wire.listening import Listening
@@ -64,6 +64,7 @@ class Backend:
                 self.busy = False
                 if kind in b"QSH" or len(self._out) > _FLUSH_AT:
                     await self.flush()
+                await asyncio.sleep(0)  # whoever sends many messages at once waits for others after each
                 if self._home.stopping and kind in b"QS":
                     raise _stopped()
         finally:
@@ -160,7 +161,7 @@ class Backend:
         body.end()
         if self._link is not None:
             await self._link.synced()
-        found = self.session.statements(text)
+        found = await self.session.statements(text)
         if not found:
             self._send(message(b"I"))
         routes = [self._route(each) for each in found]
@@ -269,7 +270,7 @@ class Backend:
     async def _parse(self, body: Body) -> None:
         name, text, oids = body.text(), body.text(), body.ints()
         body.end()
-        found = self.session.statements(text)
+        found = await self.session.statements(text)
         if len(found) > 1:
             raise RefusedError("cannot insert multiple commands into a prepared statement", "42601")
         own = self._route(found[0] if found else Statement("", ()))
@@ -278,7 +279,8 @@ class Backend:
         own = await self.session.settled(own, [oid or TEXT for oid in oids])
         if name and name in self._prepared:
             raise RefusedError(f'prepared statement "{name}" already exists', "42P05")
-        if len(self._prepared) >= MOST:
+        others = sum(len(each.route.statement.text) for each in self._prepared.values())
+        if len(self._prepared) >= MOST or others + len(text) > MOST_TEXT:
             raise RefusedError("This connection has too many prepared statements.", "54000", hint="close some.")
         if own.kind == "twin":
             link = await self._linked()
@@ -290,18 +292,19 @@ class Backend:
                 return
         else:
             self._send(message(b"1"))
-        self._prepared[name] = Prepared(own, oids)
+        self._prepared[name] = Prepared(own.compact(), oids)
 
     async def _bind(self, body: Body) -> None:
         whole = body.rest()
         body = Body(whole)
         name, statement = body.text(), body.text()
         prepared = self._found(statement)
-        if name not in self._portals and len(self._portals) >= MOST:
+        others = [each.size for portal, each in self._portals.items() if portal != name]
+        if len(others) >= MOST or sum(others) + len(whole) > MOST_TEXT:
             raise RefusedError("This connection has too many portals.", "54000", hint="close some.")
         if prepared.for_twin:
             if await self._to_twin(b"B", whole):
-                self._portals[name] = Portal(prepared)
+                self._portals[name] = Portal(prepared, len(whole))
             return
         coded, given, formats = body.shorts(), body.cells(), body.shorts()
         body.end()
@@ -318,7 +321,7 @@ class Backend:
             ]
         except ProtocolError as error:
             raise RefusedError(f"{str(error).capitalize()}.", "22P02", detail="Charged: nothing.") from None
-        self._portals[name] = Portal(prepared, params, formats)
+        self._portals[name] = Portal(prepared, len(whole), params, formats)
         self._send(message(b"2"))
 
     async def _describe(self, body: Body) -> None:
@@ -362,6 +365,8 @@ class Backend:
             await self._to_twin(b"E", whole)
             return
         if portal.done is None:
+            if sum(each.waits for each in self._portals.values()) >= MOST_CURSORS:
+                raise RefusedError("This connection has too many unfinished portals.", "54000", detail="Charged: nothing.")
             self.session.in_transaction = self.status != b"I"
             columns = portal.columns
             if columns is None and portal.prepared.route.kind == "question":
@@ -378,6 +383,7 @@ class Backend:
                 self._send(message(b"s"))
                 return
         self._complete(done)
+        portal.forget()
 
     async def _close(self, body: Body) -> None:
         whole = body.rest()

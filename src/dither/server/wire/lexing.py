@@ -24,6 +24,8 @@ _WORDS = re.compile(
     | (?P<sign>::|<>|!=|<=|>=|.)""",
     re.VERBOSE | re.DOTALL,
 )
+_COMMENTS = re.compile(r"/\*|\*/")
+HEADS = 8  # words that tell what a statement is
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,10 @@ def words(text: str) -> list[Word]:
 def _end_of_comment(text: str, at: int) -> int:
     """Returns where a comment ends. Comments may stand in comments."""
     depth = 0
-    for match in re.finditer(r"/\*|\*/", text[at:]):
+    for match in _COMMENTS.finditer(text, at):
         depth += 1 if match.group() == "/*" else -1
         if not depth:
-            return at + match.end()
+            return match.end()
     return len(text)
 
 
@@ -90,16 +92,22 @@ def _unquoted(text: str) -> str:
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a text: its words, and the text between them. `start`: where it begins in the whole text."""
+    """One statement of a text: its words, and the text between them. `start`: where it begins in the whole text; `largest`: the
+    largest number of a parameter, if only the first words are kept."""
 
     text: str
     words: tuple[Word, ...]
     start: int = 0
+    largest: int | None = None
 
     @property
     def heads(self) -> tuple[str, ...]:
         """The first words, as keywords."""
-        return tuple(each.upper for each in self.words[:8])
+        return tuple(each.upper for each in self.words[:HEADS])
+
+    def compact(self) -> Statement:
+        """Returns the statement with its first words only, to be remembered: the words of 64 kB of text take 12 MB."""
+        return Statement(self.text, self.words[:HEADS], self.start, self.parameters())
 
     def after(self, place: int) -> Statement:
         """Returns the rest of the statement, from a word on, as a statement of its own."""
@@ -118,6 +126,8 @@ class Statement:
 
     def parameters(self) -> int:
         """Returns the largest number of a parameter."""
+        if self.largest is not None:
+            return self.largest
         numbers = [int(each.text[1:]) for each in self.words if each.kind == "parameter" and len(each.text) < 7]
         return max(numbers, default=0)
 

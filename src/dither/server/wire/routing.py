@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dither.server.wire.lexing import Statement, Word, find
 from dither.text import folded
@@ -49,6 +49,11 @@ class Route:
     style: str = "text"
     header: bool = False
     most: int | None = None  # rows of a FETCH; None: all
+
+    def compact(self) -> Route:
+        """Returns the route without the words that nobody needs any more."""
+        question = None if self.question is None else self.question.compact()
+        return replace(self, statement=self.statement.compact(), question=question)
 
     @property
     def rolls_back(self) -> bool:

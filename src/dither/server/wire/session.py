@@ -5,9 +5,10 @@ A cursor asks its question at the first FETCH, with the terms that held when it 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dither.errors import AccessError, QueryError
@@ -19,7 +20,9 @@ from dither.server.wire.routing import Route
 from dither.server.wire.terms import NAMES, SHOWN, Settings
 
 MOST = 512  # prepared statements, and portals
-MOST_CURSORS = 32
+MOST_CURSORS = 32  # and portals whose rows were not all fetched
+MOST_TEXT = 1 << 20  # characters of all prepared statements, and bytes of all portals
+_AT_ONCE = 4096  # characters that are read at once; longer texts are read in a thread, while others are answered
 PLAN = (Column("QUERY PLAN", TEXT),)
 BUDGET = (Column("of", TEXT), Column("budget", TEXT))
 
@@ -39,14 +42,26 @@ class Prepared:
 
 @dataclass
 class Portal:
-    """A statement with the values of its parameters. `sent`: rows that the client has already."""
+    """A statement with the values of its parameters. `size`: of the message that bound it; `sent`: rows that were sent."""
 
     prepared: Prepared
+    size: int
     params: Sequence[Any] | None = None
     formats: Sequence[int] = ()
     columns: tuple[Column, ...] | None = None  # as the client was told
     done: Done | None = None
     sent: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether it holds rows that the client has not fetched yet."""
+        return self.done is not None and self.done.result is not None and self.sent < len(self.done.result.rows)
+
+    def forget(self) -> None:
+        """Lets go of rows that were all sent. Executed again it has none, as in PostgreSQL."""
+        if self.done is not None and self.done.result is not None:
+            tag = f"{self.done.tag.partition(' ')[0]} 0" if self.done.tag[-1:].isdigit() else self.done.tag
+            self.done, self.sent = replace(self.done, tag=tag, result=Result(self.done.result.columns)), 0
 
 
 @dataclass
@@ -90,14 +105,14 @@ class Session:
     def who(self) -> Who:
         return self.questions.who(self.token)
 
-    def statements(self, text: str) -> list[Statement]:
-        """Returns the statements of a text. One that is too long is refused unread: to cut it up would hold up all others."""
+    async def statements(self, text: str) -> list[Statement]:
+        """Returns the statements of a text. One that is too long is refused unread."""
         most = self.questions.desk.settings.question
         if len(text) > most:
             raise RefusedError(
                 f"A text has at most {most:,} characters.", "54000", detail="Charged: nothing.", hint="send less."
             )
-        return statements(text)
+        return statements(text) if len(text) <= _AT_ONCE else await asyncio.to_thread(statements, text)
 
     def end_transaction(self, undone: bool) -> None:
         """Forgets what lasts until the end of a transaction, or was made in one that is undone."""
@@ -186,7 +201,7 @@ class Session:
         settings = deepcopy(self.settings)
         found = await self.questions.describe(self.who(), route.question.text, params, settings)
         formats = (1,) if route.style == "binary" else ()
-        self.cursors[route.name] = Cursor(route.question, params, settings, found, route.hold, formats)
+        self.cursors[route.name] = Cursor(route.question.compact(), params, settings, found, route.hold, formats)
         return Done("DECLARE CURSOR")
 
     async def _fetch(self, route: Route, params: Sequence[Any] | None, columns: Sequence[Column] | None) -> Done:

@@ -77,9 +77,11 @@ client_connection_check_interval = 1s
 log_min_error_statement = panic
 log_min_messages = fatal
 """
-# Ends the server when the worker ends, however it ends: then nobody holds the other end of its standard input.
+# Ends the server when the worker ends, however it ends: then nobody holds the other end of its standard input. What tools ask
+# about the catalog must not slow down questions, so it runs behind them.
 _WATCH = (
-    "ulimit -v 2000000; {postgres} -D {data} >/dev/null 2>&1 & it=$!; read -r line; kill -INT $it; wait $it; rm -rf {folder}"
+    "ulimit -v 2000000; nice -n 5 {postgres} -D {data} >/dev/null 2>&1 & it=$!; "
+    "read -r line; kill -INT $it; wait $it; rm -rf {folder}"
 )
 
 
