@@ -27,6 +27,7 @@ PRICES: tuple[tuple[Any, Any], ...] = ((1, "1e-6"), (2, "1e-6"), ("1/10", "1e-9"
 REFUSED: tuple[tuple[Any, Any], ...] = ((10**9, 0), (0, 0), (-1, 0), (float("nan"), 0), (1, 2), ("1e-400", 0))
 FAILED = ("EngineError", CRASHED)  # no row may make the engine fail: a question that fails on some rows must be refused
 CROWDED = 0.04  # the share of cases with a thousand rows and more
+SAMPLED = 0.12  # the share of questions on a secret sample
 RESPELLED = 0.1  # the share of questions that spell names in another case
 LEGAL = 40  # questions generated at most until one is legal
 
@@ -41,6 +42,7 @@ class Case:
     question: Parts
     price: tuple[Any, Any]
     bounds: tuple[Any, Any] = (None, None)  # max_rows and max_groups of the question
+    sample: str | None = None  # the question looks at a secret sample: each person is in it with this probability
 
     @property
     def everyone(self) -> tuple[Person, ...]:
@@ -96,7 +98,7 @@ def compare(harness: Harness, case: Case, rng: random.Random) -> Comparison:
         pairs.append((one, two))
         moved += any(move.by for move in distances)
         reached = max([reached, *(move.share for move in distances)])
-        if wrong := _excess(distances):
+        if wrong := excess(distances):
             finding = Finding(case, (one, two), *wrong)
             break
     answered = any(each.answer is not None for each in observed.values())
@@ -113,7 +115,8 @@ def _observe_tables(harness: Harness, case: Case, rng: random.Random, observed: 
         if again:
             harness.forget_plans()  # planning must not depend on the rows
         harness.fill([*table, *always], rng, reorder=again)
-        now = harness.ask(text, case.price, observed[tables[0]].trace if observed else None, case.bounds)
+        like = observed[tables[0]].trace if observed else None
+        now = harness.ask(text, case.price, like, case.bounds, case.sample)
         if not observed and now.status.startswith(FAILED):
             return _find_failing_person(harness, case, rng)
         before = observed.get(start, now)
@@ -132,7 +135,8 @@ def _find_failing_person(harness: Harness, case: Case, rng: random.Random) -> Fi
     before: Observation | None = None
     for number, person in enumerate([{}, *case.everyone]):
         harness.fill(range(number), rng)
-        now = harness.ask(str(case.question), case.price, before.trace if before else None, case.bounds)
+        like = before.trace if before else None
+        now = harness.ask(str(case.question), case.price, like, case.bounds, case.sample)
         if before is not None and now.status != before.status:
             alone = replace(case, always=case.everyone[: number - 1], perhaps=(person, {}))
             return Finding(alone, (frozenset({1}), frozenset({0})), ("status",), float("inf"), tuple(_statuses(before, now)))
@@ -152,10 +156,11 @@ def judge(before: Observation, after: Observation, *, alike: bool = False) -> Vi
         words.append("the order of rows")
     if words:
         return tuple(words), float("inf"), tuple(_statuses(before, after))
-    return _excess(list(moves(before, after)))
+    return excess(list(moves(before, after)))
 
 
-def _excess(distances: list[Move]) -> Violation | None:
+def excess(distances: list[Move]) -> Violation | None:
+    """Returns the moves that are farther than was priced."""
     wrong = [move for move in distances if move.by > move.most]
     if not wrong:
         return None
@@ -212,6 +217,13 @@ def any_bounds(rng: random.Random) -> tuple[Any, Any]:
     return rng.choice([None, None, 1, 3, "auto", "auto"]), rng.choice([None, 1, 2, 5, "auto", "auto"])
 
 
+def any_sample(setup: CatalogSetup, rng: random.Random) -> str | None:
+    """Generates the probability of a sample: mostly none, and none where people are replaced, which is refused."""
+    if setup.replace or rng.random() >= SAMPLED:
+        return None
+    return rng.choice(["1/2", "1/10", "9/10"])
+
+
 def respell(question: Parts, setup: CatalogSetup, rng: random.Random) -> Parts:
     """Returns the question with names of tables and columns in another case, each time they occur."""
     names = {name for schema in setup.schemas.values() for name in schema.names} | set(setup.schemas)
@@ -229,7 +241,7 @@ def respell(question: Parts, setup: CatalogSetup, rng: random.Random) -> Parts:
     return Parts(*(spelled(getattr(question, each.name)) for each in fields(question)))
 
 
-def any_question(harness: Harness, rng: random.Random) -> tuple[Parts, tuple[Any, Any]]:
+def any_question(harness: Harness, rng: random.Random, sample: str | None = None) -> tuple[Parts, tuple[Any, Any]]:
     """Generates a question: mostly a legal one, now and then any, or one with a forbidden price."""
     if harness.setup.maker is None:
         raise TypeError("this setup generates no questions")
@@ -243,6 +255,6 @@ def any_question(harness: Harness, rng: random.Random) -> tuple[Parts, tuple[Any
         made = maker.parts(0.05)
         if rng.random() < RESPELLED:
             made = respell(made, harness.setup, rng)
-        if harness.is_answerable(str(made), price):
+        if harness.is_answerable(str(made), price, sample):
             return made, price
     return made, price

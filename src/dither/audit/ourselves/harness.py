@@ -92,12 +92,18 @@ class Harness:
         self.curator.forget_plans()
 
     def ask(
-        self, question: str, price: tuple[Any, Any], like: Trace | None = None, bounds: tuple[Any, Any] = (None, None)
+        self,
+        question: str,
+        price: tuple[Any, Any],
+        like: Trace | None = None,
+        bounds: tuple[Any, Any] = (None, None),
+        sample: str | None = None,
     ) -> Observation:
         """Asks one question about the rows in the tables now. An error that is not a refusal of ours is an observation too."""
         self._asking = True
         try:
-            observed = observe(self.curator, question, *price, like=like, max_rows=bounds[0], max_groups=bounds[1])
+            terms = {"max_rows": bounds[0], "max_groups": bounds[1], "sample": sample}
+            observed = observe(self.curator, question, *price, like=like, **terms)
             if observed.status.startswith("EngineError"):  # it closed the catalog, and the next table needs it open
                 self.curator.reopen()
             return observed
@@ -119,9 +125,9 @@ class Harness:
 
         return once
 
-    def is_answerable(self, question: str, price: tuple[Any, Any]) -> bool:
+    def is_answerable(self, question: str, price: tuple[Any, Any], sample: str | None = None) -> bool:
         """Tells whether this question is legal and affordable. Reads no rows."""
         try:
-            return not self.curator.quote(question, *price, params=params_of(question)).refusal
+            return not self.curator.quote(question, *price, params=params_of(question), sample=sample).refusal
         except dt.DitherError:
             return False

@@ -227,7 +227,7 @@ def observe(
             status = f"{type(error).__name__}: {error}"
     spent = curator.budget.spent
     charge = Price(spent.epsilon - before.epsilon, spent.delta - before.delta)
-    entries = _entries(curator, start)
+    entries = entries_after(curator, start)
     plan = None if answer is None else answer.plan
     groups = next(
         (each for one, each in recorder.ran if one is plan), [] if plan else [g for _, each in recorder.ran for g in each]
@@ -236,8 +236,8 @@ def observe(
     return Observation(status, plan, groups, answer, charge, entries, trace, others)
 
 
-def _entries(curator: dt.Curator, start: int) -> Written:
-    """Returns the bodies written after entry `start`."""
+def entries_after(curator: dt.Curator, start: int) -> Written:
+    """Returns the bodies written after entry `start`, without the fields in CHANCE."""
     bodies = [json.loads(row.body) for row in curator.ledger.store.rows(start + 1) if row.kind not in FIRST]
     return tuple({name: part for name, part in body.items() if name not in CHANCE} for body in bodies)
 

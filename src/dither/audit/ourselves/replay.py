@@ -27,20 +27,24 @@ from dither.audit.ourselves.cases import (
     any_bounds,
     any_people,
     any_question,
+    any_sample,
     compare,
 )
 from dither.audit.ourselves.catalogs import CatalogSetup, any_setup, small
 from dither.audit.ourselves.flight import differences, fly
+from dither.audit.ourselves.graphs import any_graph, compare_graphs
 from dither.audit.ourselves.harness import Harness
 from dither.audit.ourselves.questions import Parts
 from dither.audit.ourselves.shrink import show_finding, shrink
 from dither.audit.ourselves.stored import any_stored, compare_stored
+from dither.audit.ourselves.streams import any_stream, compare_streams
 from dither.audit.verdict import NOT_FOUND, SHARE, VIOLATES, Verdict
 from dither.curator import STEPS, Steps
 
 Progress = Callable[[int, int], None]  # pairs done, pairs to do
 EACH = 4  # questions asked in one harness
-_OTHERS = 12  # every so many harnesses, files and questions in flight instead
+_OTHERS = 12  # every so many harnesses, files, streams, graphs and questions in flight instead
+_EACH_OTHER = 4  # streams and graphs then
 HARNESSES = 4  # harnesses in one task of a worker
 TARGET = "dither: the path from a question to its answer"
 
@@ -80,10 +84,10 @@ class Tally:
             for name in ("counterexample", "words", "sides", "price", "case", "share"):
                 setattr(self, name, getattr(other, name))
 
-    def other(self, name: str, answered: bool, wrong: Violation | None, case: str, shown: str) -> None:
-        """Counts one pair that is not a case of a harness."""
+    def other(self, name: str, answered: bool, wrong: Violation | None, case: str, shown: str, share: float = 0.0) -> None:
+        """Counts one pair that is not a case of a harness. `share`: how far it moved, of what was priced."""
         self.pairs, self.tables, self.questions = self.pairs + 1, self.tables + 2, self.questions + 1
-        self.answered += answered
+        self.answered, self.moved, self.reached = self.answered + answered, self.moved + (share > 0), max(self.reached, share)
         self.by_setup[name] = self.by_setup.get(name, 0) + 1
         if wrong is not None:
             words, share, details = wrong
@@ -133,9 +137,11 @@ def run_harness(seed: int, number: int, steps: Steps = STEPS) -> Tally:
     always, perhaps = any_people(setup, rng)
     with Harness(setup, (*perhaps, *always), steps) as harness:
         for place in range(EACH):
-            text, price = any_question(harness, rng)
-            one = compare(harness, Case(setup, always, perhaps, text, price, any_bounds(rng)), rng)
-            tally.count(setup.name, one)
+            sample = any_sample(setup, rng)
+            text, price = any_question(harness, rng, sample)
+            bounds = any_bounds(rng) if sample is None else (None, None)
+            one = compare(harness, Case(setup, always, perhaps, text, price, bounds, sample), rng)
+            tally.count(setup.name if sample is None else f"{setup.name}, on a sample", one)
             if one.finding is not None:
                 tally.note(f"{seed}/{number}/{place}", shrink(one.finding, seed, steps))
                 break
@@ -144,11 +150,23 @@ def run_harness(seed: int, number: int, steps: Steps = STEPS) -> Tally:
 
 
 def _run_others(name: str, rng: random.Random, tally: Tally, steps: Steps) -> None:
-    """Compares two neighbouring files of any stored type, and questions in flight on neighbouring tables."""
+    """Compares neighbouring files of any stored type, streams, graphs, and questions in flight on neighbouring tables."""
     for _ in range(2):
-        case = any_stored(rng)
-        wrong, answered = compare_stored(case, steps)
-        tally.other("stored files", answered, wrong, name, str(case))
+        file = any_stored(rng)
+        wrong, answered = compare_stored(file, steps)
+        tally.other("stored files", answered, wrong, name, str(file))
+    for _ in range(_EACH_OTHER):
+        stream = any_stream(rng)
+        wrong, share = compare_streams(stream, rng, steps)
+        tally.other("streams", share is not None, wrong, name, str(stream), share or 0.0)
+        graph = any_graph(rng)
+        wrong, share = compare_graphs(graph, rng, steps)
+        tally.other("graphs", share is not None, wrong, name, str(graph), share or 0.0)
+    _run_flight(name, rng, tally, steps)
+
+
+def _run_flight(name: str, rng: random.Random, tally: Tally, steps: Steps) -> None:
+    """Compares questions in flight on neighbouring tables."""
     setup = small(rng)
     people = [setup.person(number, rng) for number in range(1, 6)]
     last = setup.person(99, rng) if setup.replace else {}  # replaced, or left out

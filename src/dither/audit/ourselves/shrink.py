@@ -78,17 +78,18 @@ def _start(finding: Finding) -> tuple[list[Atom], Small]:
 
 def _trial(harness: Harness, finding: Finding, atoms: list[Atom], small: Small, seed: int) -> Finding | None:
     """Returns the finding for these rows and this question, if it is of the same kind."""
-    rng, price, bounds = random.Random(seed), finding.case.price, finding.case.bounds
+    rng, price = random.Random(seed), finding.case.price
+    bounds, sample = finding.case.bounds, finding.case.sample
     harness.forget_plans()
     harness.fill([*small.both, *small.one], rng, reorder=True)
-    before = harness.ask(str(small.question), price, None, bounds)
+    before = harness.ask(str(small.question), price, None, bounds, sample)
     harness.fill([*small.both, *small.two], rng, reorder=True)
-    after = harness.ask(str(small.question), price, before.trace, bounds)
+    after = harness.ask(str(small.question), price, before.trace, bounds, sample)
     violation = judge(before, after, alike=not small.one and not small.two)
     if violation is None or (violation[1] == float("inf")) != (finding.share == float("inf")):
         return None
     two, one, both = (_person(atoms, places) for places in (small.two, small.one, small.both))
-    case = Case(harness.setup, (both,), (two, one), small.question, price, bounds)
+    case = Case(harness.setup, (both,), (two, one), small.question, price, bounds, sample)
     return Finding(case, (frozenset({1}), frozenset({0})), *violation)
 
 
@@ -150,6 +151,8 @@ def show_finding(finding: Finding) -> str:
     ]
     if finding.case.bounds != (None, None):
         lines.append("bounds    max_rows = {}, max_groups = {}".format(*finding.case.bounds))
+    if finding.case.sample is not None:
+        lines.append(f"sample    {finding.case.sample}")
     for words, places in (("both      ", small.both), ("only D    ", small.one), ("only D'   ", small.two)):
         lines += _rows(words, [atoms[place] for place in places])
     return "\n".join([*lines, *(f"found     {text}" for text in finding.details or finding.words)])

@@ -34,6 +34,7 @@ from dither.privacy.accountant.product import Guide
 from dither.privacy.parts import Part
 from dither.privacy.parts.base import Complexes, Floats
 from dither.privacy.parts.clouds import Cloud
+from dither.privacy.parts.falls import Fall
 from dither.privacy.parts.sampled import Law, SampledPart
 
 _MOST_NODES = 1 << 18
@@ -51,6 +52,7 @@ _CHANCES = (-20.0, -30.0, -45.0)  # ln of the probability that small losses fill
 
 Evaluator = Callable[[Fraction], arb]
 Parts = tuple[tuple[Part, int], ...]
+Falls = list[tuple[Fall, int]]
 
 
 def sampled(parts: Parts) -> bool:
@@ -80,6 +82,10 @@ class Piece:
 
     def rough(self) -> Cloud:
         return self.part.rough_of(self.law)
+
+    def fall(self, c: float, log_size: float) -> Fall:
+        """Returns how soon its transform dies out on Re z = c, where ln phi(c) is `log_size`."""
+        return self.part.fall_of(self.law, c, log_size)
 
     def mass(self, side: int = 0) -> float:
         """Bounds its probability from above; with side = -1 its probability under the other law, from below."""
@@ -282,46 +288,44 @@ class Sampled:
         head = float(np.interp(c, guide.orders, guide.logs)) - c * epsilon - log_delta
         self.others, mixed = term.others, term.pieces
         smooth = 2 * _SMOOTHING * max(epsilon, 1e-3 / c) / (c + 1)
+        falls = [(piece.fall(c, piece.rough().tilted(c)[0]), n) for piece, n in mixed]
         # At atoms smoothing costs first order in tau. There are heavy ones only while there are few releases.
-        if sum(n for _, n in (*mixed, *term.others)) <= _FEW and any(piece.part.decay(c) == math.inf for piece, _ in mixed):
+        if sum(n for _, n in (*mixed, *term.others)) <= _FEW and any(fall.log_v == math.inf for fall, _ in falls):
             smooth = max(smooth / 400, 2 * (head + _TAIL) / (_SHARP_NODES * self.h / 1.3) ** 2)
         smooth = max(smooth, 2 * (head + _TAIL) / (_MOST_NODES * self.h / 1.3) ** 2)
-        starts = [(piece.part.decay(c), piece.rough().tilted(c)[0], n) for piece, n in mixed]
         self.tau2 = smooth
-        smoothed = self._enough(head, starts)
+        smoothed = self._enough(head, falls)
         self.tau2 = 0.0
-        plain = self._enough(head, starts)
+        plain = self._enough(head, falls)
         # Smoothing is left out where the integrand dies out nearly as soon without it.
         if plain > min(1.5 * smoothed, _MOST_NODES - 1):
             self.tau2 = smooth
         self.nodes = smoothed if self.tau2 else plain
         clouds = [(piece.cloud(c, self.nodes * self.h), n) for piece, n in mixed]
         sizes = [cloud.tilted(c)[0] for cloud, _ in clouds]
-        self.tail = self._tail([(piece.part.decay(c), size, n) for (piece, n), size in zip(mixed, sizes, strict=True)])
+        self.tail = self._tail([(piece.fall(c, size), n) for (piece, n), size in zip(mixed, sizes, strict=True)])
         self.log_size = self.tau2 * (c * c + c) / 2 + math.log(term.times) * (1 + 1e-15)
         for (cloud, n), size in zip(clouds, sizes, strict=True):
             self.log_size += n * (size + 3e-14 + 2 * cloud.wrong) + 1e-15 * abs(n * size)
         self._multiply([(*cloud.ratios(c, self.h, self.nodes), n) for cloud, n in clouds])
 
-    def _damping(self, t: float, starts: list[tuple[float, float, int]]) -> float:
+    def _damping(self, t: float, falls: Falls) -> float:
         """Bounds ln of the integrand's size beyond t, relative to that at 0, without the kernel."""
         total = -self.tau2 * t * t / 2
-        total += sum(n * min(0.0, decay - size - math.log(t) + 1e-6) for decay, size, n in starts)
+        total += sum(n * fall.log(t) for fall, n in falls)
         return total + sum(n * part.damping(self.c, t, periodic=False) for part, n in self.others)
 
-    def _enough(self, head: float, starts: list[tuple[float, float, int]]) -> int:
+    def _enough(self, head: float, falls: Falls) -> int:
         """Returns how many nodes leave a negligible tail."""
         nodes = 16
-        while (
-            nodes < _MOST_NODES and head + self._damping(nodes * self.h, starts) - math.log(math.pi * nodes * self.h) > -_TAIL
-        ):
+        while nodes < _MOST_NODES and head + self._damping(nodes * self.h, falls) - math.log(math.pi * nodes * self.h) > -_TAIL:
             nodes = nodes * 9 // 8
         return nodes
 
-    def _tail(self, starts: list[tuple[float, float, int]]) -> float:
+    def _tail(self, falls: Falls) -> float:
         """Bounds all nodes beyond the last, relative to the first: sum of h/t^2 <= 1/T, and |z (z + 1)| >= t^2."""
         last = self.nodes * self.h
-        return math.exp(self._damping(last, starts)) * self.c * (self.c + 1) / (last * self.h)
+        return math.exp(self._damping(last, falls)) * self.c * (self.c + 1) / (last * self.h)
 
     def _multiply(self, rows: list[tuple[Complexes, Floats, int]]) -> None:
         """Multiplies the factors at every node, with their errors; keeps the nodes that count."""

@@ -32,6 +32,7 @@ from dither.exact.balls import ball, exp, upper, working
 from dither.exact.numbers import Number, between, flag
 from dither.privacy.parts.base import Complexes, Floats, Part, unchecked
 from dither.privacy.parts.clouds import Cloud, Field, log_mixed
+from dither.privacy.parts.falls import Fall, fall_of
 from dither.privacy.parts.gaussian import DiscreteGaussian
 from dither.privacy.parts.laplace import DiscreteLaplace, Laplace
 from dither.privacy.parts.response import Response
@@ -78,9 +79,13 @@ class SampledPart(Part, abstract=True):
     def stated(self) -> Part:
         return self.turned(False)
 
-    def decay(self, c: float) -> float:
-        """Returns ln V with |phi(c + it)| <= V/t, for any part of Q that is an interval; infinity if nothing is known."""
+    def decay(self, c: float, law: Law) -> float:
+        """Returns ln V with |phi(c + it)| <= V/t, for a part of Q that is an interval; infinity if nothing is known."""
         return math.inf
+
+    def fall_of(self, law: Law, c: float, log_size: float) -> Fall:
+        """Returns how soon the transform of a part of Q dies out on Re z = c."""
+        return fall_of(law.field, float(self.q), -c if self.removed else c + 1, log_size, self.decay(c, law))
 
     def cloud(self, c: float, t: float, share: float) -> Cloud:
         """Returns points that stand for this release at c + iu, |u| <= t."""

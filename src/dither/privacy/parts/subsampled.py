@@ -131,19 +131,26 @@ class SubsampledGaussian(SampledPart):
         outside = math.erfc(reach / (s * math.sqrt(2))) * (1 + 1e-9)
         return Law(np.zeros(0), np.zeros(0), field, (outside, outside))
 
-    def decay(self, c: float) -> float:
-        """Returns ln V: by parts, V is the total variation of G = Q e^{aL}/L', on any interval.
+    def decay(self, c: float, law: Law) -> float:
+        """Returns ln V: by parts, V is the total variation of G = Q e^{aL}/L' on the interval, from 0 and back to 0.
 
-        The slope of G vanishes where x = (a + 1) w(x) - 1 for a logistic w, so at most three times, all between -1 and a:
-        V <= 4 max G.
+        The slope of G vanishes where x = (a + 1) w(x) - 1 for a logistic w, so at most three times, all between -1 and a: G
+        has at most two peaks, also on a part of the line, and V <= 4 max G. Elsewhere G is largest at an end.
         """
+        if law.field is None:
+            return math.inf
         s, q, a = float(self.sigma), float(self.q), -c if self.removed else c + 1
-        x: Floats = np.linspace(min(-1.0, a), max(-1.0, a), 2001)
+        low, high = law.field.low, law.field.high
+        first, last = (min(max(end, low), high) for end in (min(-1.0, a), max(-1.0, a)))
+        x: Floats = np.concatenate([np.linspace(first, last, 2001), [low, high]])
         u = (x - 0.5) / s**2
+        mixed = log_mixed(q, u)
         # Q = e^{-x^2/2s^2} / (s sqrt(2 pi)) and 1/L' = s^2 B / (q e^u).
-        log_g = -x * x / (2 * s * s) + (a + 1) * log_mixed(q, u) - math.log(q) - u + math.log(s / math.sqrt(2 * math.pi))
-        between = float(x[1] - x[0]) / 2 * 2 * (abs(a) + 2) / s**2
-        return math.log(4) + float(log_g.max()) + between + 1e-9
+        log_g = -x * x / (2 * s * s) + (a + 1) * mixed - math.log(q) - u + math.log(s / math.sqrt(2 * math.pi))
+        # Between points ln G rises by at most half a step times its slope, ((a + 1) w - x - 1) / s^2, and w grows with x.
+        slopes = (abs(a + 1) * np.exp(math.log(q) + u - mixed) + np.abs(x) + (last - first) / 1000 + 1) / s**2
+        most = float((log_g[:2001] + (last - first) / 4000 * np.append(slopes[1:2001], slopes[2000])).max())
+        return math.log(4) + max(most, float(log_g[2001:].max())) + 1e-9
 
     def zcdp(self) -> tuple[Fraction, Fraction]:
         # Renyi divergence is quasi-convex, so mixing in the neighbour's own law cannot raise it.
