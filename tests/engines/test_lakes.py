@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import dither as dt
+from dither.catalog.draft import draft
 from dither.catalog.file import parse
 from dither.engines.duckdb import files
 from dither.engines.registry import open_sources, read_schema
@@ -159,3 +160,7 @@ def test_a_question_is_asked_of_one_version(lake: Path) -> None:
         assert survey.ask("SELECT COUNT(*) AS n FROM t", epsilon=50).rows == ((3,),)
         deltalake.write_deltalake(str(lake), pa.table({"n": [5, 6], "s": ["e", "f"]}), mode="append")
         assert survey.ask("SELECT COUNT(*) AS n FROM t", epsilon=40, fresh=True).rows == ((3,),)
+
+
+def test_a_catalog_is_drafted_from_a_version(lake: Path) -> None:
+    assert "[tables.visits]" in draft([f"delta:{lake}@1"], "n", read_schema)
