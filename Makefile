@@ -70,11 +70,11 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.installed-extras: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plots,pandas,polars,postgres,excel,notebook,serve,oidc,wire]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plots,pandas,polars,postgres,delta,excel,notebook,serve,oidc,wire]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,plots,pandas,polars,postgres,excel,notebook,serve,oidc,wire]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,plots,pandas,polars,postgres,delta,excel,notebook,serve,oidc,wire]'
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-extras
 
 $(VENV)/.installed-docs: $(VENV)/.installed-dev

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +41,7 @@ from ledger.postgres_server import Server
 Rows = Sequence[Mapping[str, Any]]
 Kinds = Mapping[str, Mapping[str, str]]  # of each table's columns
 READER = "reader"
+LIGHT = "--driver-java-options -XX:TieredStopAtLevel=1 pyspark-shell"  # Java that compiles little: no statement runs often here
 
 
 class Place(Protocol):
@@ -337,6 +339,7 @@ class SparkPlace:
     def __init__(self, master: str = "local[2]") -> None:
         from dither.engines.spark.session import connect
 
+        os.environ.setdefault("PYSPARK_SUBMIT_ARGS", LIGHT)
         self.master = master
         self.session = connect(master)
         self.session.conf.set("spark.sql.shuffle.partitions", "2")

@@ -13,6 +13,7 @@ import pytest
 
 from dither.engines.duckdb.dialect import DuckDBDialect
 from dither.engines.postgres.dialect import PostgresDialect
+from dither.engines.spark.dialect import SparkDialect
 from dither.engines.sql.dialect import Dialect
 from dither.query.work import Cell, Sums, Work
 from engines.crowd import KEYS, MEASURES, OWN, bounded, crowd, hard_rows, kept_of, own_groups, quantised, tie
@@ -21,7 +22,7 @@ from engines.tables import SECRET, by_key
 from engines.works import plain
 
 PLACES = pytest.mark.parametrize("place", ["duckdb", "postgres", "sqlite"], indirect=True)
-DIALECTS: dict[str, type[Dialect]] = {"duckdb": DuckDBDialect, "postgres": PostgresDialect}
+DIALECTS: dict[str, type[Dialect]] = {"duckdb": DuckDBDialect, "postgres": PostgresDialect, "spark": SparkDialect}
 COUNT = (Sums((Cell(constant=1),), 1),)
 
 

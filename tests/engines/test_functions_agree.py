@@ -1,4 +1,7 @@
-"""Every function of the registry gives in every engine what it gives in Python, on the hardest inputs there are."""
+"""Every function of the registry gives in every engine what it gives in Python, on the hardest inputs there are.
+
+Spark takes a second for each statement, so test_spark.py computes many functions at a time.
+"""
 
 from __future__ import annotations
 
@@ -170,6 +173,7 @@ def test_the_two_tables_have_the_same_functions() -> None:
     assert set(PRINTERS) == set(FUNCTIONS)
 
 
+@pytest.mark.parametrize("place", ["duckdb", "postgres"], indirect=True)
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_every_function_agrees_on_hard_inputs(place: Place, name: str) -> None:
     assert calls(name)

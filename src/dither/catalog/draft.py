@@ -27,6 +27,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from dither.catalog.check import UNSUPPORTED, ReadSchema, Schema, is_csv
+from dither.catalog.file import DELTA, SPARK
 from dither.catalog.reading import Read, read_source
 from dither.catalog.rules import listed
 from dither.catalog.text import key, quoted
@@ -382,12 +383,26 @@ def _column(column: str, kind: str, found: Found) -> str:
     return f"{key(column)} = {{}}".ljust(24) + f" # {_KIND_WORDS.get(kind, kind)}"
 
 
+def _place_of(source: str) -> tuple[str, str]:
+    """Returns the file of a source and the table in it, as far as there are any.
+
+    >>> _place_of("spark:lake.visits#local[2]"), _place_of("delta:/lake/visits@12"), _place_of("shop.db#orders")
+    (('', 'lake.visits'), ('/lake/visits', ''), ('shop.db', 'orders'))
+    """
+    if source.startswith(DELTA):
+        return source.removeprefix(DELTA).rpartition("@")[0], ""
+    if source.startswith(SPARK):
+        name = source.removeprefix(SPARK).partition("#")[0]
+        return (name, "") if "/" in name else ("", name)
+    file, _, table = source.partition("#")
+    return file, next(iter(parse_qs(urlsplit(file).query).get("table", [])), "") if "://" in file else table
+
+
 def _names(sources: Sequence[str]) -> list[str]:
     """Returns a distinct table name for each source: its file name without the ending, as a word."""
     names: list[str] = []
     for source in sources:
-        file, _, table = str(source).partition("#")
-        table = next(iter(parse_qs(urlsplit(file).query).get("table", [])), "") if "://" in file else table
+        file, table = _place_of(str(source))
         stem = re.split(r"[\\/]", file.rstrip("/\\"))[-1].split(".")[0]
         word = re.sub(r"[^A-Za-z0-9_]+", "_", table.split(".")[-1] or stem).strip("_") or "data"
         word = word if not word[0].isdigit() else f"t_{word}"

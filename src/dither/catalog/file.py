@@ -141,6 +141,7 @@ Problem = tuple[int | None, str, str]
 
 _TOP = ("budget", "privacy", "engine", "tables", "snapshot", "service")
 SPARK = "spark:"  # how the name of a table of Spark begins
+DELTA = "delta:"  # how a version of a Delta table begins
 _BUDGET = ("epsilon", "delta", "per_analyst", "per_query", "least_epsilon")
 _EXAMPLE = 'dt.Catalog(tables={"people": dt.Table(...)}, budget=dt.Budget(epsilon=1))'
 _DATA = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".duckdb", ".db", ".ddb", ".json", ".xlsx", ".arrow")
@@ -432,10 +433,13 @@ def located(source: str, base: FilePath | None, spark: str = "") -> str:
 
     >>> located("spark:lake.visits", None, "local[2]")
     'spark:lake.visits#local[2]'
+    >>> located("delta:visits@12", FilePath("/lake"))
+    'delta:/lake/visits@12'
     """
     if source.startswith(SPARK):
         return f"{source}#{spark}" if spark else source
-    file, mark, table = source.partition("#")
+    begin = DELTA if source.startswith(DELTA) else ""
+    file, mark, table = source.removeprefix(begin).partition("#")
     if base is None or "://" in source:
         return source
-    return str(base / FilePath(file).expanduser()) + mark + table
+    return begin + str(base / FilePath(file).expanduser()) + mark + table

@@ -30,11 +30,13 @@ from duckdb import DuckDBPyConnection
 from duckdb import Error as DuckDBError
 
 from dither.catalog.check import CSV, UNSUPPORTED
+from dither.catalog.file import DELTA
 from dither.catalog.reading import DEFAULT, EXCEL, LINES, TEXT_FILE, Read
 from dither.engines.duckdb.delimited import HeaderError, ends_with_returns, header, rows
 from dither.engines.duckdb.delimited import batches as csv_batches
 from dither.engines.duckdb.dialect import identifier, literal
 from dither.engines.duckdb.frames import arrow_kind, readable
+from dither.engines.duckdb.lakes import delta_files, refuse_lakes
 from dither.engines.duckdb.stored import (
     StoredError,
     data_rows,
@@ -104,10 +106,15 @@ def _place(connection: DuckDBPyConnection, source: str, read: Read) -> SqlSource
         return _database_table(connection, file, table)
     if mark:
         raise StoredError("only a database or a workbook can have a table after #", 'write source = "file.duckdb#table".')
+    if source.startswith(DELTA):
+        gone = "a file of that version is missing"
+        return _parquet(connection, [path for each in delta_files(source) for path in _files(each, gone)])
     if os.path.isdir(file):
-        return _parquet(connection, _files(os.path.join(file, "**", "*.parquet"), "the folder has no .parquet file in it"))
+        return _plain_parquet(
+            connection, _files(os.path.join(file, "**", "*.parquet"), "the folder has no .parquet file in it")
+        )
     if lower.endswith(_PARQUET):
-        return _parquet(connection, _files(file))
+        return _plain_parquet(connection, _files(file))
     if not os.path.splitext(file)[1]:
         _files(file)  # a name without an ending is more likely a missing file
     tables = (f"{ending}#table" for ending in (*_DATABASE, *_SQLITE))
@@ -149,6 +156,11 @@ def _files(pattern: str, none: str = "") -> list[str]:
     if any(character in path for path in paths for character in "*?["):
         raise StoredError("a file's name has one of * ? [ in it", "rename the file.")
     return [os.path.abspath(path) for path in paths]
+
+
+def _plain_parquet(connection: DuckDBPyConnection, files: list[str]) -> SqlSource:
+    refuse_lakes(files)
+    return _parquet(connection, files)
 
 
 def _parquet(connection: DuckDBPyConnection, files: list[str]) -> SqlSource:
