@@ -12,8 +12,6 @@ gives the price back; a failure after it keeps the price. The answer is on disk 
 from __future__ import annotations
 
 import datetime
-import operator
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -34,7 +32,7 @@ from dither.errors import ArgumentError, BudgetError, CatalogError, DitherWarnin
 from dither.exact import entropy
 from dither.exact.numbers import Number, flag
 from dither.finish import AskOptions, Options, answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
-from dither.free import find_offer, take_offer
+from dither.free import Search, find_offer, take_offer
 from dither.graph import CatalogGraph
 from dither.ledger.ledger import Ledger
 from dither.ledger.records import StreamStep
@@ -53,6 +51,7 @@ from dither.planning.program import Batch, Program, Run, release
 from dither.planning.proposal import Proposal
 from dither.planning.several import Asked, Several, check_list, plan_questions, plan_several, refusing
 from dither.planning.terms import Terms, plan_answer
+from dither.plans import Planned, RecentPlans, key_of
 from dither.privacy.filters import Caps
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
@@ -91,7 +90,6 @@ class Steps:
 
 STEPS = Steps()
 _CONFIDENCE = Fraction(19, 20)  # of a list: it has no margins
-_REMEMBERED = 64  # plans
 
 
 Shown = TypeVar("Shown")
@@ -183,8 +181,7 @@ class Curator:
             snapshot=engine.snapshot if isinstance(engine, Snapshots) else nullcontext,
         )
         self._closing = closing
-        self._planning = threading.Lock()  # questions may come from several threads
-        self._plans: dict[tuple[str, Terms] | None, tuple[tuple[object, ...], Batch | Auto]] = {}
+        self._plans = RecentPlans()
 
     @overload
     def ask(
@@ -247,17 +244,20 @@ class Curator:
             return self._charge(several, asked, show_all, analyst, fresh, stored=stored)
         _no_weights(weights)
         filled = with_params(question, params)
-        union = self._planned_union(filled, terms)
+        planned = self._recent(filled, terms)
+        union = None if planned is not None else self._planned_union(filled, terms)
         if union is not None:
             several, results = union
             put = partial(answer_union, self.steps.table, several, results, terms)
             asked, within = show_question(filled), text_of(filled)
             return self.release(several, asked, put, analyst=analyst, fresh=fresh, within=within, stored=stored)
-        program, asked, within = self._planned(filled, terms)
-        if is_list(program):
-            return self._list(program)
-        show = partial(answer_of, self.steps.table, program, terms)
-        return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within, stored=stored)
+        planned = planned or self._planned(filled, terms)
+        if is_list(planned.program):
+            return self._list(planned.program)
+        show = partial(answer_of, self.steps.table, planned.program, terms)
+        return self.release(
+            planned.program, planned.text, show, analyst=analyst, fresh=fresh, within=planned.within, stored=stored
+        )
 
     @overload
     def quote(
@@ -297,17 +297,18 @@ class Curator:
             return Quotes(quote_each(several, shapes, terms), several.total, *state, together, waits)
         _no_weights(weights)
         filled = with_params(question, params)
-        union = self._planned_union(filled, terms)
+        planned = self._recent(filled, terms)
+        union = None if planned is not None else self._planned_union(filled, terms)
         if union is not None:
             several, results = union
             state, waits = self._preview(several, show_question(filled), analyst)
             return replace(quote_union(several, results, terms, *state), waits=waits)
-        program, asked, _ = self._planned(filled, terms)
-        if is_list(program):
-            return Quote(program.quoted, terms.confidence, FREE)
-        state, waits = self._preview(program, asked, analyst)
-        quoted = replace(quote_of(program, terms, *state), waits=waits)
-        return quoted if quoted.again is not None else replace(quoted, free=self._offered(filled, terms, analyst))
+        planned = planned or self._planned(filled, terms)
+        if is_list(planned.program):
+            return Quote(planned.program.quoted, terms.confidence, FREE)
+        state, waits = self._preview(planned.program, planned.text, analyst)
+        quoted = replace(quote_of(planned.program, terms, *state), waits=waits)
+        return quoted if quoted.again is not None else replace(quoted, free=self._offered(planned, analyst))
 
     def suggest(
         self,
@@ -500,28 +501,23 @@ class Curator:
             listed = read_list(program.plans[0], partial(self.steps.run, self.engine))
         return Answer(program, (listed,), self.steps.table(program.plans[0], listed), _CONFIDENCE, None, FREE)
 
-    def _planned(self, question: Question, terms: Terms) -> tuple[Batch | Auto, str, str]:
-        """Returns the plan, the question as text, and the text in which a refusal marks its place.
+    def _recent(self, question: Question, terms: Terms) -> Planned | None:
+        """Returns the plan of a question that was planned a short time ago."""
+        return self._plans.find(key_of(question, terms), (self.steps, self.catalog, self.session.caps))
 
-        A plan depends on the question, the catalog and the terms only, so the same text at the same terms is planned once.
-        """
+    def _planned(self, question: Question, terms: Terms) -> Planned:
+        """Plans a question. Its plan is kept for a while, unless public tables have decided something of it."""
         within, known = text_of(question), (self.steps, self.catalog, self.session.caps)
-        key = (question, terms) if isinstance(question, str) and terms.margin is None else None
-        found = None if key is None else self._plans.get(key)
-        if found is not None and all(map(operator.is_, found[0], known)):
-            return found[1], within, within
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
         text = show_question(question)
         if query.query.above or query.joint:
             query = self._with_public(query, question)
         if query.lists:
-            return plan_list(query, self.catalog), text, within
-        program = self._plan(query, terms, within)
-        if key is not None and not (query.query.above and any(lookups(query))):  # public tables are read again
-            with self._planning:
-                self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
-                self._plans[key] = known, program
-        return program, text, within
+            return Planned(plan_list(query, self.catalog), text, within, query, terms, known)
+        planned = Planned(self._plan(query, terms, within), text, within, query, terms, known)
+        if not (query.query.above and any(lookups(query))):  # public tables are read again
+            self._plans.keep(key_of(question, terms), planned)
+        return planned
 
     def _read(self, question: Question) -> Resolved:
         return self._with_public(self.steps.read(question, self.catalog), question)
@@ -598,18 +594,18 @@ class Curator:
         if query.lists:
             return self._list(plan_list(query, self.catalog))
         try:
-            offer = find_offer(self.session, self.catalog, query, terms, analyst)
+            offer = find_offer(self.session, Search.of(query, self.catalog, terms), terms, analyst)
         except QueryError as error:
             raise error.located(text_of(filled)) from None
         return take_offer(self.session, self.steps.table, offer, show_question(filled), terms, analyst)
 
-    def _offered(self, question: Question, terms: Terms, analyst: str | None) -> Offered | None:
+    def _offered(self, planned: Planned, analyst: str | None) -> Offered | None:
         """Returns what stored answers give for nothing, for a quote; None if they do not give it, or it is not allowed."""
         try:
-            offer = find_offer(self.session, self.catalog, self._read(question), terms, analyst)
+            offer = find_offer(self.session, planned.search(self.catalog), planned.terms, analyst)
         except (QueryError, BudgetError, LedgerError):
             return None
-        return offer.quoted(terms)
+        return offer.quoted(planned.terms)
 
     def _preview(self, program: Program, asked: str, analyst: str | None) -> tuple[tuple[str, int | None, bool], str]:
         """Returns what asking now would do: why it is refused, the entry it repeats, whether that counts in a quota; and why it

@@ -24,13 +24,14 @@ from dither.ledger.receipts import Receipt
 from dither.ledger.records import ENGINE, INTERRUPT, LEDGER, Declaration, Request, StreamStep, analyst_name
 from dither.ledger.reservations import Reservation
 from dither.ledger.rules import Preview, SharePreview, StoredAnswer
+from dither.planning.free.index import StoredIndex
+from dither.planning.free.stored import Rows, parts_of
 from dither.planning.outputs import Noisy
 from dither.planning.price import Price
 from dither.planning.program import Program
 from dither.planning.records import encode_noisy
 from dither.privacy.filters import Caps, Sums
 from dither.standing import Standing
-from dither.text import folded
 
 Shown = TypeVar("Shown")
 Commit = Callable[[Reservation, str], Receipt]
@@ -156,7 +157,8 @@ class Session:
         self._snapshot = snapshot
         self.clock = clock
         self._declared = False
-        self._earlier = ledger.earlier(declaration)
+        self._earlier, self._stored = ledger.earlier(declaration), StoredIndex()
+        self._looking = threading.Lock()  # guards both
         self._unsettled: list[tuple[Reservation, str]] = []  # stopped questions that could not be settled yet, and why
 
     def request(
@@ -193,10 +195,14 @@ class Session:
             raise ArgumentError("No analyst is named, and this catalog lists who may ask.", fix=fix)
         return ANYONE if who is None else who
 
-    def earlier(self, tables: Sequence[str]) -> list[Answered]:
-        """Returns the stored answers about these tables, and perhaps others, under the catalog and snapshot of this session."""
-        names = {folded(name) for name in tables}
-        return [each for each in self._earlier.all() if names <= set(each.question.tables)]
+    def earlier(self, rows: Rows, unit: str | None, after: int = 0) -> tuple[list[Answered], int]:
+        """Returns the stored answers that may serve a question about these rows, under the catalog and snapshot of this
+        session; only those after an entry. Also returns the last entry that was looked at."""
+        with self._looking:
+            for each in self._earlier.read_on():
+                self._stored.add(parts_of(each.entry, each.question.plan))
+            found = [self._earlier.answer(entry) for entry in self._stored.find(rows, unit, after)]
+            return [each for each in found if each is not None], self._earlier.last
 
     def preview_share(self, answered: Answered, analyst: str | None) -> SharePreview:
         """Returns what showing a stored answer to this analyst would do now. Writes nothing."""

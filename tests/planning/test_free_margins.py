@@ -16,7 +16,7 @@ from scipy.stats import binom
 import dither as dt
 from distribution.allowance import share
 from dither.curator import Curator
-from dither.free import FreeAnswer, find_offer
+from dither.free import FreeAnswer, Search, find_offer
 from dither.mechanisms import Gaussian, Geometric
 from dither.planning import margins
 from dither.planning.free.derive import Derived
@@ -149,7 +149,8 @@ def _before_rounding(margin: float | None) -> float:
 
 def offer(curator: Curator, question: str) -> Derived:
     terms = Terms.free("0.95", None, None, None)
-    return find_offer(curator.session, curator.catalog, read(question, curator.catalog), terms, None).derived
+    search = Search.of(read(question, curator.catalog), curator.catalog, terms)
+    return find_offer(curator.session, search, terms, None).derived
 
 
 @pytest.mark.parametrize("rows", [3, 200])

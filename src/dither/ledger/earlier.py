@@ -1,14 +1,14 @@
 """Finds the stored answers under one catalog and snapshot, so that another answer can be made of them.
 
-It reads entries as they are stored, and remembers which it has read. What is shown of a stored answer is checked and counted
-like every stored answer, in `Ledger.share`. A question that was charged and has no answer is not among them.
+It reads entries as they are stored, each once, and remembers of an answer only where it is. What is shown of a stored answer
+is checked and counted like every stored answer, in `Ledger.share`. A question that was charged and has no answer is not among
+them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dither.errors import LedgerError
 from dither.ledger.records import Committed, Reserved, canonical, parse
@@ -28,39 +28,35 @@ class Answered:
     question: Reserved
 
 
-@dataclass(frozen=True)
-class _Read:
-    """What was read so far: up to which entry, the questions without an answer yet, and the answers."""
-
-    last: int = 0
-    open: Mapping[int, Reserved] = field(default_factory=dict)
-    found: tuple[Answered, ...] = ()
-
-
 class EarlierAnswers:
-    """The stored answers under one catalog and snapshot, in the order of their entries."""
+    """The stored answers under one catalog and snapshot, in the order of their entries. For one thread at a time."""
 
     def __init__(self, store: Store, catalog: str, snapshot: str) -> None:
         self._store = store
         self._place = (catalog, snapshot)
-        self._read = _Read()  # replaced as a whole: threads may look at once
+        self._open: dict[int, Reserved] = {}  # questions without an answer yet
+        self._reserved: dict[int, int] = {}  # the entry of an answer, and that of its question
+        self.last = 0  # the entry up to which all were read
 
-    def all(self) -> tuple[Answered, ...]:
-        """Returns all that are there now."""
+    def read_on(self) -> list[Answered]:
+        """Returns the answers that were not returned before."""
         last = Head.parse(self._store.get("head")).number
-        if last != self._read.last:
-            self._read = self._go_on(self._read, last)
-        return self._read.found
-
-    def _go_on(self, read: _Read, last: int) -> _Read:
-        start = max(read.last + 1, last - LOOK_BACK + 1) if last > read.last else last + 1
-        waiting, found = dict(read.open), list(read.found)
+        start = max(self.last + 1, last - LOOK_BACK + 1)
+        found = []
         for row in self._store.rows(start, last) if start <= last else ():
             if row.kind == Reserved.KIND and (asked := self._question(row)) is not None:
-                waiting[row.number] = asked
-            elif row.kind == Committed.KIND and (match := _RESERVED.search(row.body)) and int(match[1]) in waiting:
-                found.append(Answered(row.number, waiting.pop(int(match[1]))))
-        return _Read(last, waiting, tuple(found))
+                self._open[row.number] = asked
+            elif row.kind == Committed.KIND and (match := _RESERVED.search(row.body)) and int(match[1]) in self._open:
+                found.append(Answered(row.number, self._open.pop(int(match[1]))))
+                self._reserved[row.number] = int(match[1])
+        self.last = max(self.last, last)
+        return found
+
+    def answer(self, entry: int) -> Answered | None:
+        """Returns an answer that was found before, read again; None if its question cannot be read any more."""
+        row = self._store.entry(self._reserved[entry])
+        asked = None if row is None else self._question(row)
+        return None if asked is None else Answered(entry, asked)
 
     def _question(self, row: Row) -> Reserved | None:
         """Returns the question of an entry, if it was asked under this catalog and snapshot."""

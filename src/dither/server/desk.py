@@ -9,11 +9,10 @@ curator and the ledger, as everywhere. A token with the scope `replay` takes the
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -34,6 +33,7 @@ from dither.planning.plan import Field
 from dither.server.accounts import Accounts, Who
 from dither.server.clock import Clock, check_parts, parts_of
 from dither.server.line import GoneError, Line, Still
+from dither.server.replies import Replies, write
 from dither.server.requests import ANSWERING, FAULT, Job, Requests, new_id
 from dither.server.settings import Settings
 from dither.server.sources import check_sources
@@ -77,6 +77,7 @@ class Desk:
         self.clock = make_clock(settings, store)
         if self.clock is not None:
             survey.session.clock = self.clock.hold
+        self._replies = Replies()
         self._verifying = asyncio.Semaphore(1)
         self._log = ApprovalLog(survey.ledger.store)
         self._log_lock = threading.Lock()
@@ -304,8 +305,17 @@ class Desk:
         return body
 
     def _body(self, found: Answer | Answers, asked: Asked) -> str:
+        """Writes an answer. What is left of the budget is that of now, also in a stored answer."""
         entry = _entry(found)
-        data = found.as_data() | {"id": None if entry is None else str(entry), "entry": entry, "left": found.left()}
+        if entry is None or type(found) is not Answer or not found.replayed:
+            return write(self._data(found, asked, entry) | {"left": found.left()})
+        key, left = (entry, asked.question, repr(asked.terms), asked.payload), found.left()
+        data = self._replies.find(key, partial(self._data, replace(found, left=str), asked, entry))
+        *notes, last = data["notes"]
+        return write({**data, "left": left, "notes": [*notes, f"{last}; {left}" if left else last]})
+
+    def _data(self, found: Answer | Answers, asked: Asked, entry: int | None) -> dict[str, Any]:
+        data = found.as_data() | {"id": None if entry is None else str(entry), "entry": entry}
         data["terms"] = {name: value for name in TERMS if (value := asked.terms.get(name)) is not None}
         data["notes"] = found.notes()
         if isinstance(found, Answer):
@@ -315,7 +325,7 @@ class Desk:
                 part |= {"question": text, "notes": answer.notes(), "cells": answer.cells()}
         if asked.payload:
             data |= self._committed(entry)
-        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+        return data
 
     def _committed(self, entry: int | None) -> dict[str, str | None]:
         """Returns the noisy numbers as the ledger has them, and their whole entry: the receipt has signed its hash."""

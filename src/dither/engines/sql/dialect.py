@@ -16,7 +16,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -30,7 +30,8 @@ class Sql:
     """A printed expression.
 
     `kind` is one of catalog.KINDS, or "null" for a bare NULL. `atom`: a column or a constant, so it may be written twice
-    without being computed twice. `nan`: a double that may be NaN where the specification says NULL.
+    without being computed twice. `nan`: a double that may be NaN where the specification says NULL. `finite`: a double that is
+    never infinite or NaN.
     `level`: the stages of helper columns that it needs. `constant`: its value, if it is a constant. `span`: for engines that
     guard arithmetic: finite values other than 0 are between 2^-span and 2^span; None: any double.
     """
@@ -42,6 +43,7 @@ class Sql:
     level: int = 0
     constant: int | float | Fraction | str | None = None
     span: int | None = None
+    finite: bool = False
 
 
 def build(text: str, kind: str, *arguments: Sql, nan: bool = False) -> Sql:
@@ -165,7 +167,7 @@ class Dialect:
             return Sql(self.integer(value), "int", atom=True, constant=value)
         if isinstance(value, (int, Fraction, float)):
             number = nearest(value)
-            return Sql(self.double(number), "real", atom=True, nan=math.isnan(number), constant=value)
+            return self._real(number, value)
         if isinstance(value, str):
             return Sql(self.string(value), "text", atom=True, constant=value)
         if isinstance(value, datetime.datetime):
@@ -221,8 +223,14 @@ class Dialect:
         """Casts the number to a double."""
         if x.constant is not None and not isinstance(x.constant, str):
             number = nearest(x.constant)
-            return Sql(self.double(number), "real", atom=True, nan=math.isnan(number), constant=x.constant)
-        return x if x.kind == "real" else build(self.cast(x.text, x.kind, "real"), "real", x)
+            return self._real(number, x.constant)
+        if x.kind == "real":
+            return x
+        return replace(build(self.cast(x.text, x.kind, "real"), "real", x), finite=x.kind == "int")
+
+    def _real(self, number: float, value: int | float | Fraction) -> Sql:
+        text, finite = self.double(number), math.isfinite(number)
+        return Sql(text, "real", atom=True, nan=math.isnan(number), constant=value, finite=finite)
 
     def read_keys(self, kinds: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
         """Returns a function that turns the driver's values of a group's key into values of these kinds."""

@@ -1,8 +1,9 @@
 """Prints expressions over one relation, and a SELECT of them.
 
 Columns are called c0, c1, ... in order, whatever their names in the question: some engines take "Age" and "age" for one name,
-dither does not. An argument that a printer needs twice becomes a helper column of an earlier stage. So the text grows with the
-question, and not with two to the power of its depth.
+dither does not. An argument that a printer needs twice becomes a helper column of an earlier stage, and so does a long part
+that several others have as an argument. So the text grows with the question, and not with two to the power of its depth. A
+short text matters: DuckDB takes a millisecond to parse each thousand characters, and two to bind them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass, replace
 from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, cannot_compute, whole
 from dither.engines.sql.functions import printer_of
 from dither.query import nodes
+
+LONG = 40  # characters of a part that is worth a helper column, if it is written several times
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,12 @@ class Frame:
         self._helpers: dict[str, Sql] = {}
         self._printed: dict[int, tuple[nodes.Expression, Sql]] = {}  # holds the node, so that its id is not reused
         self._stages: list[list[str]] = []
+        self._shared: set[int] = set()
+
+    def print_all(self, expressions: Sequence[nodes.Expression]) -> list[Sql]:
+        """Prints expressions. A long part that is one node of several others becomes a helper column."""
+        self._shared |= _shared(expressions)
+        return [self.print(each) for each in expressions]
 
     def print(self, expression: nodes.Expression) -> Sql:
         if isinstance(expression, nodes.Column):
@@ -50,8 +59,12 @@ class Frame:
         # By identity: a question built in Python may use one part many times, in parts it uses many times.
         if id(expression) not in self._printed:
             arguments = [self.print(argument) for argument in expression.arguments]
-            self._printed[id(expression)] = (expression, self._printer(expression)(self, arguments))
-        return self._printed[id(expression)][1]
+            made = self._printer(expression)(self, arguments)
+            if id(expression) in self._shared and len(made.text) > LONG:
+                made = self.atom(made)
+            self._printed[id(expression)] = (expression, made)
+        found = self._printed[id(expression)][1]
+        return self._helpers.get(found.text, found)  # what has a helper column by now is not computed again
 
     def _printer(self, call: nodes.Call) -> Printer:
         printer = printer_of(self.dialect, call.name)
@@ -83,6 +96,21 @@ def select(frame: Frame, names: Sequence[str], columns: Sequence[Sql], tail: str
     """Prints SELECT columns FROM the frame's relation."""
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
     return with_plain_names(f"SELECT {listed} FROM {frame.dialect.named(frame.source())}{tail}", names, columns)
+
+
+def _shared(expressions: Sequence[nodes.Expression]) -> set[int]:
+    """Returns the ids of the calls that are arguments of more than one call."""
+    waiting, seen, shared = list(expressions), set[int](), set[int]()
+    while waiting:
+        expression = waiting.pop()
+        if not isinstance(expression, nodes.Call):
+            continue
+        if id(expression) in seen:
+            shared.add(id(expression))
+        else:
+            seen.add(id(expression))
+            waiting += expression.arguments
+    return shared
 
 
 def is_column(text: str) -> bool:

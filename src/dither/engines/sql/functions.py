@@ -106,20 +106,25 @@ def _doubles(stages: Stages, arguments: Sequence[Sql]) -> list[Sql]:
 
 
 def _over(stages: Stages, x: Sql, y: Sql) -> Sql:
+    """Divides. A finite divisor that is not 0 makes no NaN of what is none."""
+    nan = x.nan or not y.finite
     if y.constant is not None and not isinstance(y.constant, str):
         zero = nearest(y.constant) == 0
-        return stages.dialect.literal(None) if zero else build(f"({x.text} / {y.text})", "real", x, y, nan=True)
+        return stages.dialect.literal(None) if zero else build(f"({x.text} / {y.text})", "real", x, y, nan=nan)
     divisor = stages.atom(y)
-    return build(f"({x.text} / NULLIF({divisor.text}, {stages.dialect.number('0')}))", "real", x, divisor, nan=True)
+    return build(f"({x.text} / NULLIF({divisor.text}, {stages.dialect.number('0')}))", "real", x, divisor, nan=nan)
 
 
 # --- one printer each -------------------------------------------------------------------------------------------
 
 
 def _infix(sign: str) -> Printer:
+    """Returns a printer of +, - or *. NaN comes of two infinities, or of 0 times an infinity."""
+
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
         x, y = _doubles(stages, arguments)
-        return build(f"({x.text} {sign} {y.text})", "real", x, y, nan=True)
+        finite = (x.finite and y.finite) if sign == "*" else (x.finite or y.finite)
+        return build(f"({x.text} {sign} {y.text})", "real", x, y, nan=x.nan or y.nan or not finite)
 
     return printer
 

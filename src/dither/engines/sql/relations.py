@@ -98,7 +98,7 @@ def relation(node: nodes.Relation, schema: Schema, dialect: Dialect) -> Printed:
         return select(frame, source.names, source.columns, f" WHERE {condition}")
     if isinstance(node, nodes.Compute):
         frame = Frame(relation(node.source, schema, dialect), dialect)
-        columns = [frame.print(column.expression) for column in node.columns]
+        columns = frame.print_all([column.expression for column in node.columns])
         return select(frame, [column.name for column in node.columns], columns)
     if isinstance(node, nodes.Join):
         return _join(node, schema, dialect)

@@ -152,12 +152,7 @@ def parts_of(entry: int, plan: str) -> Iterator[StoredPart]:
             yield StoredPart(entry, place, *found)
 
 
-def may_serve(plan: str, rows: Rows) -> bool:
-    """Whether the text of a plan mentions these rows at all: quick, before it is decoded. In a list, texts are inside texts."""
-    return rows.base in plan or json.dumps(rows.base)[1:-1] in plan
-
-
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _parts(plan: str) -> tuple[tuple[Any, ...] | None, ...]:
     """Returns the fields of each part, in the order of the stored numbers; None for a part that can serve no other.
 
