@@ -55,7 +55,7 @@ QUERY = (
     Mutant(
         "plan-of-another-catalog",
         "a plan that was made with another catalog is used again",
-        "plans.py",
+        "planning/recent.py",
         "if found is None or not all(map(operator.is_, found[0].known, known)):",
         "if found is None:",
         "tests/journey/test_recent.py::test_another_catalog_object_is_planned_anew",
@@ -63,7 +63,7 @@ QUERY = (
     Mutant(
         "parameters-told-apart-by-value",
         "the plan of a question with 1 is used for True",
-        "plans.py",
+        "planning/recent.py",
         'return f"{type(value).__name__} {value!r}" if type(value) in _EXACT else None',
         "return str(hash(value)) if type(value) in _EXACT else None",
         "tests/journey/test_recent.py::test_values_of_parameters_are_told_apart_by_their_types",
@@ -80,8 +80,8 @@ QUERY = (
         "offers-of-the-first-look",
         "stored answers that came after the first quote are not looked at",
         "free.py",
-        "new, self.last = session.earlier(want.asked.rows, want.asked.unit, self.last)",
-        "new, self.last = session.earlier(want.asked.rows, want.asked.unit, self.last)[0], 10**9",
+        "new, search.last = session.earlier(want.asked.rows, want.asked.unit, search.last)",
+        "new, search.last = session.earlier(want.asked.rows, want.asked.unit, search.last)[0], 10**9",
         "tests/journey/test_recent.py::test_a_free_answer_is_offered_as_soon_as_it_follows",
     ),
     Mutant(

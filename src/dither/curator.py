@@ -32,7 +32,7 @@ from dither.errors import ArgumentError, BudgetError, CatalogError, DitherWarnin
 from dither.exact import entropy
 from dither.exact.numbers import Number, flag
 from dither.finish import AskOptions, Options, answer_list, answer_of, answer_union, quote_each, quote_of, quote_union
-from dither.free import Search, find_offer, take_offer
+from dither.free import find_offer, take_offer
 from dither.graph import CatalogGraph
 from dither.ledger.ledger import Ledger
 from dither.ledger.records import StreamStep
@@ -42,16 +42,17 @@ from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
 from dither.planning.auto import Auto
 from dither.planning.bounds import Bound
-from dither.planning.listing import FREE, is_list, plan_list, read_list
+from dither.planning.free.search import Search
+from dither.planning.listing import FREE, plan_list, read_list
 from dither.planning.lookups import decide_groups, look_up, lookups
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.price import Price
 from dither.planning.program import Batch, Program, Run, release
 from dither.planning.proposal import Proposal
+from dither.planning.recent import Planned, RecentPlans
 from dither.planning.several import Asked, Several, check_list, plan_questions, plan_several, refusing
 from dither.planning.terms import Terms, plan_answer
-from dither.plans import Planned, RecentPlans, key_of
 from dither.privacy.filters import Caps
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
@@ -244,7 +245,7 @@ class Curator:
             return self._charge(several, asked, show_all, analyst, fresh, stored=stored)
         _no_weights(weights)
         filled = with_params(question, params)
-        planned = self._recent(filled, terms)
+        planned = self._plans.find(filled, terms, (self.steps, self.catalog, self.session.caps))
         union = None if planned is not None else self._planned_union(filled, terms)
         if union is not None:
             several, results = union
@@ -252,7 +253,7 @@ class Curator:
             asked, within = show_question(filled), text_of(filled)
             return self.release(several, asked, put, analyst=analyst, fresh=fresh, within=within, stored=stored)
         planned = planned or self._planned(filled, terms)
-        if is_list(planned.program):
+        if planned.listed:
             return self._list(planned.program)
         show = partial(answer_of, self.steps.table, planned.program, terms)
         return self.release(
@@ -297,14 +298,14 @@ class Curator:
             return Quotes(quote_each(several, shapes, terms), several.total, *state, together, waits)
         _no_weights(weights)
         filled = with_params(question, params)
-        planned = self._recent(filled, terms)
+        planned = self._plans.find(filled, terms, (self.steps, self.catalog, self.session.caps))
         union = None if planned is not None else self._planned_union(filled, terms)
         if union is not None:
             several, results = union
             state, waits = self._preview(several, show_question(filled), analyst)
             return replace(quote_union(several, results, terms, *state), waits=waits)
         planned = planned or self._planned(filled, terms)
-        if is_list(planned.program):
+        if planned.listed:
             return Quote(planned.program.quoted, terms.confidence, FREE)
         state, waits = self._preview(planned.program, planned.text, analyst)
         quoted = replace(quote_of(planned.program, terms, *state), waits=waits)
@@ -501,10 +502,6 @@ class Curator:
             listed = read_list(program.plans[0], partial(self.steps.run, self.engine))
         return Answer(program, (listed,), self.steps.table(program.plans[0], listed), _CONFIDENCE, None, FREE)
 
-    def _recent(self, question: Question, terms: Terms) -> Planned | None:
-        """Returns the plan of a question that was planned a short time ago."""
-        return self._plans.find(key_of(question, terms), (self.steps, self.catalog, self.session.caps))
-
     def _planned(self, question: Question, terms: Terms) -> Planned:
         """Plans a question. Its plan is kept for a while, unless public tables have decided something of it."""
         within, known = text_of(question), (self.steps, self.catalog, self.session.caps)
@@ -513,11 +510,11 @@ class Curator:
         if query.query.above or query.joint:
             query = self._with_public(query, question)
         if query.lists:
-            return Planned(plan_list(query, self.catalog), text, within, query, terms, known)
-        planned = Planned(self._plan(query, terms, within), text, within, query, terms, known)
-        if not (query.query.above and any(lookups(query))):  # public tables are read again
-            self._plans.keep(key_of(question, terms), planned)
-        return planned
+            return Planned(plan_list(query, self.catalog), text, within, query, terms, known, listed=True)
+        program = self.steps.plan(query, self.catalog, self.session.caps, terms, within)  # planning
+        planned = Planned(program, text, within, query, terms, known)
+        again = query.query.above and any(lookups(query))  # public tables are read again
+        return planned if again else self._plans.keep(question, planned)
 
     def _read(self, question: Question) -> Resolved:
         return self._with_public(self.steps.read(question, self.catalog), question)

@@ -12,27 +12,23 @@ noise moved most, and then a margin of 95 % is wrong more often than once in twe
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dither.answer import Answer
-from dither.catalog.values import Catalog
 from dither.errors import BudgetError, Fix, QueryError
 from dither.exact.numbers import Number, show_percent
 from dither.ledger.earlier import Answered
 from dither.offered import Offered, entries_in_words
 from dither.planning.consistent import consistent_margins
-from dither.planning.free.derive import Derived, Source, Wanted, derive, sources, wanted
-from dither.planning.free.stored import parts_of
+from dither.planning.free.derive import Derived, Source, derive
+from dither.planning.free.search import Search
 from dither.planning.listing import FREE
 from dither.planning.outputs import Noisy, Table, outputs
 from dither.planning.plan import Plan
 from dither.planning.terms import Terms
-from dither.query.resolve.relations import Resolved
 from dither.session import Session
-from dither.text import folded
 
 MOST_ANSWERS = 64  # stored answers that are checked for one question: those with the least noise
 
@@ -54,41 +50,16 @@ class Offer:
         return Offered(margins, self.derived.entries, self.nominal, self.counted, self.derived.uneven, cut)
 
 
-@dataclass
-class Search:
-    """The stored answers that may serve one question, as far as the ledger was read. It depends on the question, the catalog
-    and the terms, and on no analyst: who may get an answer is asked each time."""
-
-    want: Wanted | str  # or why no earlier answer can give it
-    tables: frozenset[str]
-    last: int = 0
-    answered: dict[int, Answered] = field(default_factory=dict)
-    sources: list[Source] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @classmethod
-    def of(cls, query: Resolved, catalog: Catalog, terms: Terms) -> Search:
-        """Begins a search. Refuses bounds that the question may not name."""
-        return cls(wanted(query, catalog, terms), frozenset(map(folded, query.tables)))
-
-    def read_on(self, session: Session, want: Wanted) -> tuple[Mapping[int, Answered], Sequence[Source]]:
-        """Returns the answers that serve, and what each of them gives, with those that came since the last time."""
-        with self.lock:
-            new, self.last = session.earlier(want.asked.rows, want.asked.unit, self.last)
-            for each in new:
-                if self.tables <= set(each.question.tables):
-                    found = list(sources(want, parts_of(each.entry, each.question.plan)))
-                    self.answered |= {each.entry: each} if found else {}
-                    self.sources += found
-            return dict(self.answered), list(self.sources)
-
-
 def find_offer(session: Session, search: Search, terms: Terms, analyst: str | None) -> Offer:
     """Returns the best answer that stored answers give. Refuses if they give none, or if the analyst may not get them."""
     want = search.want
     if isinstance(want, str):
         raise _nothing(want)
-    answered, found = search.read_on(session, want)
+    with search.lock:
+        new, search.last = session.earlier(want.asked.rows, want.asked.unit, search.last)
+        for each in new:
+            search.add(each.entry, each.question.tables, each.question.plan, each)
+        answered, found = dict(search.answers), list(search.sources)
     if not found:
         raise _nothing()
     previews = {entry: session.preview_share(answered[entry], analyst) for entry in _least_noise(found)}

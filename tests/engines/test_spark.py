@@ -129,7 +129,9 @@ def test_generated_works_give_the_reference_integers(spark: SparkPlace, work: Wo
 
 
 @pytest.mark.parametrize("keys", KEYS if LONG else ["truths", "other public texts"])
-@pytest.mark.parametrize("most", [1, 2, 3] if LONG else [2])
+@pytest.mark.parametrize(
+    ("either", "most"), [(True, 2), (False, 2), *([(True, 1), (True, 3)] if LONG else [])], indirect=["either"]
+)
 def test_units_are_bounded_as_the_reference_engine_bounds_them(either: SparkPlace, keys: str, most: int) -> None:
     ours, specified = compare(either, bounded(keys, most, ALL), {"t": crowd()})
     assert ours == specified

@@ -10,9 +10,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dither as dt
-from dither.charts.chart import Chart, Point
+from dither.charts.chart import Chart, Point, chart_of
 from dither.charts.figure import draw_figure
 from dither.charts.svg import draw_columns, draw_shares
 from dither.server.console.pages import picture
@@ -151,3 +153,38 @@ def test_what_was_left_out_is_drawn_in_both() -> None:
     assert chart.shares
     assert chart.shares[0].text in draw_shares(chart.shares)
     assert chart.shares[0].text in [each.get_text() for each in draw_figure(chart).axes[-1].texts]
+
+
+NUMBERS = st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**400), 10**400)
+KEYS = {
+    "int": st.integers(-(10**20), 10**20),
+    "real": st.floats(allow_nan=False, allow_infinity=False),
+    "date": st.dates().map(datetime.date.isoformat),
+    "timestamp": st.datetimes().map(datetime.datetime.isoformat),
+    "text": st.text(max_size=5),
+}
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> dict[str, Any]:
+    """JSON of an answer with one key in order, its NULL at the end."""
+    kind = draw(st.sampled_from(sorted(KEYS)))
+    keys: list[Any] = sorted(draw(st.sets(KEYS[kind], min_size=1, max_size=12))) + draw(st.sampled_from([[], [None]]))
+    values = draw(st.lists(NUMBERS, min_size=len(keys), max_size=len(keys)))
+    margins = draw(st.lists(st.none() | st.floats(0, 1e308), min_size=len(keys), max_size=len(keys)))
+    rows = [list(pair) for pair in zip(keys, values, strict=True)]
+    cells = [[str(each) for each in row] for row in rows]
+    fixed = {"columns": ["k", "n"], "kinds": [kind, "real"], "ranks": {}, "left_out": [], "warning": None, "notes": []}
+    return fixed | {"rows": rows, "cells": cells, "margins": {"n": margins}}
+
+
+@given(answer=answers())
+def test_every_answer_can_be_drawn(answer: dict[str, Any]) -> None:
+    """Whatever the numbers are: every drawn one is on its axis, and the SVG is well formed."""
+    chart = chart_of(answer)
+    for column in chart.columns:
+        assert column.axis.low < column.axis.high
+        for point in column.panels[0].points:
+            assert point.value is None or column.axis.low <= point.value <= column.axis.high
+    for _, svg in (panel for column in draw_columns(chart) for panel in column.panels):
+        ElementTree.fromstring(svg)

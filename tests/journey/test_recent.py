@@ -1,4 +1,4 @@
-"""What is remembered of a question is its plan, never what the ledger says of it: each quote and each stored answer is of now."""
+"""What is remembered of a question is its plan, never what the ledger says of it: quotes and stored answers are of now."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 
 import dither as dt
-from dither import curator, plans
+from dither import curator
 from dither.curator import Curator
-from dither.free import Search
+from dither.planning import recent as plans
 from dither.planning.free.derive import Wanted
 from dither.planning.free.groups import serving
 from dither.planning.free.index import StoredIndex
+from dither.planning.free.search import Search
 from dither.planning.free.stored import parts_of
+from dither.planning.recent import RecentPlans, key_of
 from dither.planning.terms import Terms
-from dither.plans import RecentPlans, key_of
 from dither.query.read import WithParams
 from planning.free_survey import survey as free_survey
 
@@ -210,11 +211,11 @@ def test_terms_are_part_of_what_a_plan_is_found_by(survey: Curator) -> None:
     known = (survey.steps, survey.catalog, survey.session.caps)
     recent = RecentPlans()
     planned = survey._planned(COUNT, Terms.of("0.1"))
-    recent.keep(key_of(COUNT, Terms.of("0.1")), planned)
-    assert recent.find(key_of(COUNT, Terms.of("1/10")), known) is planned
-    assert recent.find(key_of(COUNT, Terms.of("0.2")), known) is None
-    assert recent.find(key_of(COUNT, Terms.of("0.1", confidence="0.9")), known) is None
-    assert recent.find(key_of(COUNT, Terms.of("0.1")), (survey.steps, replace(survey.catalog), survey.session.caps)) is None
+    recent.keep(COUNT, planned)
+    assert recent.find(COUNT, Terms.of("1/10"), known) is planned
+    assert recent.find(COUNT, Terms.of("0.2"), known) is None
+    assert recent.find(COUNT, Terms.of("0.1", confidence="0.9"), known) is None
+    assert recent.find(COUNT, Terms.of("0.1"), (survey.steps, replace(survey.catalog), survey.session.caps)) is None
 
 
 # --- the index of stored answers --------------------------------------------------------------------------------

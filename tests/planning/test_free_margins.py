@@ -16,11 +16,12 @@ from scipy.stats import binom
 import dither as dt
 from distribution.allowance import share
 from dither.curator import Curator
-from dither.free import FreeAnswer, Search, find_offer
+from dither.free import FreeAnswer, find_offer
 from dither.mechanisms import Gaussian, Geometric
 from dither.planning import margins
 from dither.planning.free.derive import Derived
 from dither.planning.free.readings import MergedRatio
+from dither.planning.free.search import Search
 from dither.planning.terms import Terms
 from dither.query.read import read
 from planning.free_survey import survey

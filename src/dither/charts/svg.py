@@ -8,6 +8,7 @@ numbers, for those who cannot see it. Every text is escaped: names come from the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -22,6 +23,7 @@ _LINE = 180  # the height of a panel with a line
 _SHARE = 34  # the height of a share that was left out
 _LETTERS = 34  # of a label
 _SPOKEN = 500  # letters of what a screen reader says
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # characters that XML cannot hold
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ def _tick_texts(axis: Axis, y: int) -> Iterator[str]:
 
 
 def _text(kind: str, x: int | str, y: int | str, text: str, anchor: str = "start") -> str:
-    return f'<text class="{kind}" x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
+    return f'<text class="{kind}" x="{x}" y="{y}" text-anchor="{anchor}">{_escaped(text)}</text>'
 
 
 def _rect(kind: str, axis: Axis, first: float, last: float, top: int) -> str:
@@ -192,7 +194,11 @@ def _summary(column: Column, panel: Panel) -> str:
 
 
 def _spoken(text: str) -> str:
-    return f"<title>{escape(text[:_SPOKEN])}</title>"
+    return f"<title>{_escaped(text[:_SPOKEN])}</title>"
+
+
+def _escaped(text: str) -> str:
+    return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def _short(label: str, letters: int = _LETTERS) -> str:

@@ -215,6 +215,7 @@ def _add(
         _, secret = accounts.make_token(name)
     typer.echo(secret)
     note(f"The token of {escape(name)}, a{'n' if role[0] == 'a' else ''} {role}. It is not stored: keep it now.")
+    note(f"It is for Python, the shell and SQL tools. For the browser: dither people login {escape(name)}", "dim")
 
 
 @people.command("list")
@@ -330,9 +331,19 @@ def _project(
     show_table(("project", "quota", "spent", "members"), rows, (False, True, True, False))
 
 
+def _address(catalog: Path) -> str:
+    """Returns the address of the server as browsers write it, as far as the settings tell."""
+    from dither.server.settings import read_settings
+
+    settings = read_settings(catalog)
+    if settings.oidc_address or settings.behind_proxy:
+        return settings.oidc_address or "https://ADDRESS"
+    return f"{'https' if settings.tls else 'http'}://{settings.host}:{settings.port}"
+
+
 @people.command("login")
 def _link(name: Name, catalog: Catalog = CATALOG, ledger: Ledger = None, key: Key = None) -> None:
     """Print a code with which a person can log in to the console once, within ten minutes."""
     with _accounts(catalog, ledger, key) as accounts:
         typer.echo(accounts.make_code(name))
-    note("Open /login#CODE in a browser.")
+    note(f"Open {_address(catalog)}/login#CODE in a browser, with this code in place of CODE, within ten minutes.")

@@ -14,7 +14,7 @@ from dither.errors import QueryError
 from dither.planning.outputs import Noisy
 from dither.planning.plan import Plan, schema
 from dither.planning.price import Price
-from dither.planning.program import Batch, Program
+from dither.planning.program import Batch
 from dither.planning.releases.keys import MOST_GROUPS, combinations, key_order, public_keys
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import Pure
@@ -23,7 +23,6 @@ from dither.query.resolve.relations import Resolved
 from dither.query.work import Cell, Group, Sums, Work
 
 FREE = Price(Fraction(0))
-_LIST = "list"  # the purpose of its program
 _COUNT = Sums((Cell(constant=1),), 1)
 
 
@@ -39,12 +38,7 @@ def plan_list(question: Resolved, catalog: Catalog) -> Batch:
     bounding = Bounding(1, 1, groups, BY_NAME[catalog.neighbours])
     columns = schema(query, facts, known, (), (), {})
     made = Plan(query, work, bounding, (), (), None, FREE, Pure(0), question.unit, (), schema=columns)
-    return Batch((made,), question.tables, _LIST)
-
-
-def is_list(program: Program) -> bool:
-    """Whether a program is a list, which is never charged."""
-    return isinstance(program, Batch) and program.purpose == _LIST
+    return Batch((made,), question.tables, "list")
 
 
 def read_list(plan: Plan, run: Callable[[Work], Sequence[Group]]) -> Noisy:

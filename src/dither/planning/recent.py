@@ -17,8 +17,8 @@ from decimal import Decimal
 from typing import Any
 
 from dither.catalog.values import Catalog
-from dither.free import Search
 from dither.planning.auto import Auto
+from dither.planning.free.search import Search
 from dither.planning.program import Batch
 from dither.planning.terms import Terms
 from dither.query.read import Question, WithParams
@@ -39,6 +39,7 @@ class Planned:
     query: Resolved
     terms: Terms
     known: tuple[object, ...]  # what it was planned with
+    listed: bool = False  # a list of public keys, which is never charged
 
     def search(self, catalog: Catalog) -> Search:
         """Returns the search for stored answers that give this one. Refuses bounds that the question may not name."""
@@ -80,8 +81,9 @@ class RecentPlans:
     def __len__(self) -> int:
         return len(self._plans)
 
-    def find(self, key: Hashable | None, known: tuple[object, ...]) -> Planned | None:
-        """Returns the plan, if it was made with the very objects `known`."""
+    def find(self, question: Question, terms: Terms, known: tuple[object, ...]) -> Planned | None:
+        """Returns the plan of a question, if it was made with the very objects `known`."""
+        key = key_of(question, terms)
         if key is None:
             return None
         with self._lock:
@@ -91,18 +93,19 @@ class RecentPlans:
             self._plans.move_to_end(key)
             return found[0]
 
-    def keep(self, key: Hashable | None, planned: Planned) -> None:
+    def keep(self, question: Question, planned: Planned) -> Planned:
         """Keeps a plan, and forgets those that were not used for the longest time if there are too many."""
+        key = key_of(question, planned.terms)
         if key is None:
-            return
+            return planned
         size = len(planned.text) + len(planned.program.identity)
         with self._lock:
             self._remove(key)
-            if size > LARGEST:
-                return
-            self._plans[key], self._size = (planned, size), self._size + size
+            if size <= LARGEST:
+                self._plans[key], self._size = (planned, size), self._size + size
             while self._size > LARGEST or len(self._plans) > MOST:
                 self._remove(next(iter(self._plans)))
+        return planned
 
     def _remove(self, key: Hashable) -> None:
         _, size = self._plans.pop(key, (None, 0))
