@@ -300,7 +300,7 @@ class Desk:
         finally:
             with suppress(DitherError):  # it stays counted, rather than the answer lost
                 self.accounts.settle(held, charged)
-        body = json.dumps({"kind": "proposal", "id": job} | proposal.as_data(), ensure_ascii=False, allow_nan=False)
+        body = write({"kind": "proposal", "id": job} | proposal.as_data())
         self._keep(job, who, None, body)
         return body
 
