@@ -158,9 +158,9 @@ def parts_of(data: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _with_cells(part: dict[str, Any]) -> dict[str, Any]:
-    """Returns a part with the texts that people read. Lists that were stored earlier have none."""
+    """Returns a part with the texts that people read, and what its picture needs. Lists that were stored earlier lack some."""
     plain = [["" if value is None else str(value) for value in row] for row in part["rows"]]
-    return {"question": "", "notes": [], "cells": plain} | part
+    return {"question": "", "notes": [], "cells": plain, "ranks": {}, "left_out": [], "warning": None} | part
 
 
 def _cells(data: Mapping[str, Any]) -> list[list[tuple[str, str, bool]]]:
