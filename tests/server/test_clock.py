@@ -167,7 +167,8 @@ def test_one_turn_counts_as_a_hundred_questions_at_most(clocked: Running) -> Non
     before = seen(clocked)
     for question in ([CUBE] * 26, f"{CUBE} {' ' * 26_000}"):
         refused = clocked.ask("ada", question, "0.01")
-        assert (refused.status, refused.json["code"], refused.json["charged"]) == (422, "argument", "nothing")
+        assert refused.status == 422
+        assert (refused.json["code"], refused.json["charged"]) == ("argument", "nothing")
         assert "counts as 10" in str(refused.json)
     assert seen(clocked) == before
     assert not gate.delays
