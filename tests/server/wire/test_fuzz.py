@@ -1,7 +1,7 @@
 """Messages that no client sends: the server stays up, says nothing of its inside, and answers others.
 
-`make test` sends the same 1,500 each time to a server in this process. The long run sends DITHER_FUZZ of them to `dither serve`,
-and looks for answers that take longer than a second. A million are 20 runs with seeds of their own:
+`make test` sends the same 1,500 each time to a server in this process. The long run sends DITHER_FUZZ of them to `dither
+serve`, and looks for answers that take longer than a second. A million are 20 runs with seeds of their own:
 
     DITHER_FUZZ=50000 DITHER_FUZZ_SEED=1 python -m pytest -m long tests/server/wire/test_fuzz.py -k long_run -s
 """
