@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from flint import acb, arb
+from flint import arb
 
 from dither.exact.balls import exp, working
 from dither.privacy import parts
@@ -269,61 +269,3 @@ def _rare_law(q: Fraction, sigma: Fraction, width: float, most: int) -> tuple[in
             law[i + 1] += above
             law[i] += p - p_next - above
     return low, np.array([float(mass) for mass in law]), float(tails[-1][0])
-
-
-def by_line(part: parts.SubsampledGaussian, n: int, epsilon: float, bits: int = 256) -> float:
-    """delta of n subsampled Gaussian steps to many digits: the integral on a line, nodes and points of x halved until it stands.
-
-    It shares no code with the accountant: plain sums over x in balls of `bits` bits, so that even 1e-30 keeps its digits.
-    """
-    if part.removed and epsilon >= -n * math.log1p(-float(part.q)):
-        return 0.0  # no loss is that large
-    with working(bits):
-        order = _best_order(part, n, epsilon)
-        # Copies of delta a period below are smaller by e^{-order period}.
-        before, period, step = math.inf, 25 / order, 0.05
-        for _ in range(12):
-            found = _on_line(part, n, epsilon, order, period, step)
-            if abs(found / before - 1) < 1e-9:
-                return found
-            before, period, step = found, 1.4 * period, step / 1.4
-    raise ArithmeticError("the sums do not settle")
-
-
-def _points_of(part: parts.SubsampledGaussian, step: float) -> list[tuple[arb, arb]]:
-    """Losses and weights of the first law on a grid of x, in steps of sigma."""
-    q, s = (arb(x.numerator) / arb(x.denominator) for x in (part.q, part.sigma))
-    wide = 13 + 1 / float(part.sigma)
-    found = []
-    for k in range(-math.ceil(wide / step), math.ceil(wide / step) + 1):
-        x = k * arb(step) * s
-        mixed = 1 - q + q * ((2 * x - 1) / (2 * s * s)).exp()
-        weight = (-x * x / (2 * s * s)).exp() * arb(step) / (2 * arb.pi()).sqrt()
-        found.append((-mixed.log(), weight) if part.removed else (mixed.log(), weight * mixed))
-    return found
-
-
-def _best_order(part: parts.SubsampledGaussian, n: int, epsilon: float) -> float:
-    """The order with the smallest integrand at t = 0, of a coarse list."""
-    loss, weight = (np.array([float(each) for each in side]) for side in zip(*_points_of(part, 0.05), strict=True))
-    orders = np.exp(np.linspace(math.log(0.05), math.log(2e5), 120))
-    with np.errstate(over="ignore"):
-        logs = np.array([n * np.log((weight * np.exp(np.minimum(c * loss, 700))).sum()) for c in orders])
-    return float(orders[np.argmin(logs - orders * epsilon - np.log(orders * (orders + 1)))])
-
-
-def _on_line(part: parts.SubsampledGaussian, n: int, epsilon: float, order: float, period: float, step: float) -> float:
-    h, total, small, j = 2 * arb.pi() / arb(period), acb(0), 0, 0
-    powers = [(weight * (loss * arb(order)).exp(), acb(0, loss * h).exp()) for loss, weight in _points_of(part, step)]
-    now = [acb(power) for power, _ in powers]
-    while small < 5:
-        z = acb(arb(order), h * j)
-        term = sum(now, acb(0)) ** n * (-z * arb(epsilon)).exp() / (z * (z + 1))
-        total += term.real / 2 if j == 0 else term.real
-        small = small + 1 if abs(term).mid() < abs(total).mid() * 1e-13 else 0
-        # Radii of balls would double with every turn. Without them, rounding is far below what settles.
-        now = [(one * turn).mid() for one, (_, turn) in zip(now, powers, strict=True)]
-        j += 1
-        if j > 30_000:
-            raise ArithmeticError("this order needs too many nodes")
-    return float((total.real * 2 / arb(period)).mid())
