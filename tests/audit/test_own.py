@@ -95,8 +95,8 @@ def after_release(then: Callable[[Noisy, Sequence[Group]], Noisy]) -> Steps:
     def release(program: Program, run: Run, draw: Draw) -> Sequence[Noisy]:
         found.clear()
         noisy = STEPS.release(program, run, draw)
-        exact = iter(found)  # chosen bounds are released without numbers
-        return [then(one, next(exact)) if one.cells else one for one in noisy]
+        exact = iter(found)  # chosen bounds are released without numbers; grouping sets share one run of the engine
+        return [then(one, next(exact, found[-1])) if one.cells else one for one in noisy]
 
     return Steps(run=run, release=release)
 

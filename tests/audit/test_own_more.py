@@ -97,4 +97,4 @@ def _counted(texts: list[str]) -> Any:
 
 @pytest.mark.slow
 def test_a_run_counts_the_other_cases() -> None:
-    assert run_harness(3, 11).by_setup == {"stored files": 2, "questions in flight": 1}
+    assert run_harness(3, 11).by_setup == {"stored files": 2, "streams": 4, "graphs": 4, "questions in flight": 1}

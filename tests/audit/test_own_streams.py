@@ -253,8 +253,6 @@ def test_samples_are_asked_now_and_then_and_not_where_people_are_replaced() -> N
 
 
 @pytest.mark.slow
-def test_a_run_counts_streams_graphs_and_samples() -> None:
-    others = run_harness(3, 11).by_setup
-    assert (others["streams"], others["graphs"]) == (4, 4)
-    kinds = {kind for number in range(12) for kind in run_harness(3, number).by_setup}
+def test_a_run_asks_about_samples() -> None:
+    kinds = {kind for number in range(6) for kind in run_harness(3, number).by_setup}
     assert any("on a sample" in kind for kind in kinds)

@@ -16,7 +16,7 @@ from dither.audit.exact import prices
 from dither.audit.exact.walk import walk
 from dither.audit.report import page, svg
 from dither.audit.report.report import Report, plain, versions
-from dither.audit.verdict import NOT_FOUND, PROVED, VIOLATES, WALKED, Verdict
+from dither.audit.verdict import NOT_FOUND, PROVED, SHARE, VIOLATES, WALKED, Verdict, rounded_down, rounded_up
 from dither.exact.laws.coins import Coin
 from dither.mechanisms import Geometric
 
@@ -114,6 +114,34 @@ def test_a_verdict_never_claims_more_than_was_shown() -> None:
     assert "nothing concluded</span>" in text
     assert "doubtful</span>" in text
     assert "<b>" not in text
+
+
+def test_bounds_are_rounded_to_the_side_on_which_they_hold() -> None:
+    """A loss of 1000.54 was shown as "true ε ≥ 1001"."""
+    exact = {"confidence": 1.0, "evidence": {}}
+    assert "true ε ≥ 1000;" in str(verdict(VIOLATES, epsilon=1000.54, **exact))
+    assert "largest loss 0.9999 on" in str(verdict(NOT_FOUND, epsilon=0.99996, **exact))
+    assert "proved up to ε = 0.9001," in str(verdict(PROVED, epsilon=0.90001, **exact))
+    shown = page.render(report(verdict(VIOLATES, epsilon=1000.54), verdict(PROVED, epsilon=0.90001, **exact)))
+    assert "ε ≥ 1000 " in shown
+    assert "ε ≤ 0.9001" in shown
+    assert "1001" not in shown
+
+
+def test_a_violation_is_shown_with_enough_digits_to_be_one() -> None:
+    assert rounded_down(1.00004, above=1.0) == "1.00004"
+    assert rounded_down(math.inf) == rounded_up(math.inf) == "∞"
+    assert (rounded_down(0.93), rounded_up(0.93), rounded_down(1e-9)) == ("0.93", "0.93", "1e-09")
+
+
+def test_a_page_about_questions_speaks_of_their_price() -> None:
+    """Replays of questions measure moves in times of what was priced, not an ε."""
+    claimed = (Fraction(1), Fraction(0))
+    moved = verdict(VIOLATES, epsilon=2.0, claimed=claimed, confidence=1.0, evidence={SHARE: 2.0})
+    shown = page.render(report(moved))
+    assert "one unit moves it by 2 times what was priced" in shown
+    assert "its price" in shown
+    assert "ε ≥ 2" not in shown
 
 
 def test_the_json_says_the_same(tmp_path: Path) -> None:

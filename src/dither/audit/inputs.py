@@ -33,7 +33,7 @@ NEIGHBOURS = {
     "bits": "any two values are neighbours, as in the local model",
     "item": "any two values are neighbours, as in the local model",
     "answers": "every answer differs by at most 1",
-    "given": "pairs of your own",
+    "given": "pairs of your own, taken to be neighbours",
 }
 _UNITS = ("id", "unit", "user", "person", "patient", "customer", "member", "user_id", "person_id", "patient_id", "customer_id")
 _TRIALS = 12

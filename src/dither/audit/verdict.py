@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -106,14 +107,14 @@ class Verdict:
         if self.outcome == WALKED:
             return f"{self.target}: {self.event} {how}"
         if self.outcome == PROVED:
-            return f"{self.target}: proved up to ε = {_short(self.epsilon)}, claimed {claim} {how}"
+            return f"{self.target}: proved up to ε = {rounded_up(self.epsilon)}, claimed {claim} {how}"
         if self.outcome == VIOLATES:
             certain = "" if self.confidence >= 1 else f" at {_percent(self.confidence)}"
             where = f"; D = {_brief(self.pair[0])}, D′ = {_brief(self.pair[1])}" if self.pair is not None else ""
             what = f"; event: {self.event}" if self.event else ""
-            found = f"true ε ≥ {_short(self.epsilon)}{certain}"
+            found = f"true ε ≥ {rounded_down(self.epsilon, float(self.claimed[0]))}{certain}"
             if SHARE in self.evidence:
-                found = f"one unit moves it by {_short(self.epsilon)} times what was priced"
+                found = f"one unit moves it by {rounded_down(self.epsilon, 1.0)} times what was priced"
             return f"{self.target}: violates {claim}: {found}{what}{where} {how}"
         if self.open:
             return f"{self.target}: nothing concluded about {claim}: {self.open} {how}"
@@ -128,13 +129,14 @@ class Verdict:
         """Shows the lower bound of epsilon: counted with some confidence, or computed on the pairs tried."""
         if SHARE in self.evidence:
             return (
-                f"largest move {_short(self.epsilon)} times what was priced, on {self.evidence.get('pairs')} neighbouring pairs"
+                f"largest move {rounded_down(self.epsilon)} times what was priced, "
+                f"on {self.evidence.get('pairs')} neighbouring pairs"
             )
         if self.confidence >= 1:
-            return f"largest loss {_short(self.epsilon)}{self._coverage()}"
+            return f"largest loss {rounded_down(self.epsilon)}{self._coverage()}"
         doubt = ", which is more than claimed but not sure enough to say so: give it more time" if self.doubtful else ""
         power = f"; {self.evidence['would have seen']}" if "would have seen" in self.evidence and not doubt else ""
-        return f"lower bound ε ≥ {_short(self.epsilon)} at {_percent(self.confidence)}{doubt}{power}"
+        return f"lower bound ε ≥ {rounded_down(self.epsilon)} at {_percent(self.confidence)}{doubt}{power}"
 
     def _coverage(self) -> str:
         """Says on how many pairs the largest loss rests."""
@@ -152,6 +154,35 @@ def _claim(epsilon: Fraction, delta: Fraction) -> str:
 
 def _short(value: float) -> str:
     return "∞" if value == math.inf else f"{value:.4g}"
+
+
+def rounded_down(value: float, above: float | None = None) -> str:
+    """Shows a lower bound with four digits, rounded down; with more of them if it would no longer be `above`.
+
+    >>> rounded_down(1000.54), rounded_down(0.93), rounded_down(1.00004, above=1.0)
+    ('1000', '0.93', '1.00004')
+    """
+    return _rounded(value, ROUND_FLOOR, above)
+
+
+def rounded_up(value: float) -> str:
+    """Shows an upper bound with four digits, rounded up.
+
+    >>> rounded_up(0.99991), rounded_up(0.5)
+    ('1', '0.5')
+    """
+    return _rounded(value, ROUND_CEILING, None)
+
+
+def _rounded(value: float, rounding: str, above: float | None) -> str:
+    if not math.isfinite(value):
+        return "∞"
+    exact = Decimal(repr(float(value)))  # a float stands for the decimal that it prints as
+    for digits in (4, 6, 8, 12, 17):
+        shown = Context(prec=digits, rounding=rounding).create_decimal(exact)
+        if above is None or value <= above or shown > Decimal(repr(above)):
+            break
+    return f"{float(shown):.{digits}g}"
 
 
 def _percent(confidence: float) -> str:

@@ -285,7 +285,7 @@ class Curve(Loss):
     for compositions of Response, KaryResponse, Laplace, DiscreteLaplace, Gaussian and DiscreteGaussian that are all on one
     lattice, few enough to be listed, or without heavy atoms near epsilon; for up to 1024 equal BoundedRange releases; and for
     Subsampled and SubsampledGaussian releases. For rare samples (q of 1e-4 and less) this was checked for two and three
-    steps, and roughly for a hundred; beyond, only the bound is proved. A GaussianVector is priced by an upper bound.
+    steps, and by estimates for up to 10,000; beyond, only the bound is proved. A GaussianVector is priced by an upper bound.
     docs/decisions/0001-accountant.md lists what is looser. epsilon(d) and delta(e) are searched separately, so
     delta(epsilon(d)) may exceed d slightly; each is an upper bound on its own.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dither.audit.report.report import Report, versions
 from dither.audit.report.svg import Shape, drawing, histogram
-from dither.audit.verdict import NOT_FOUND, PROVED, VIOLATES, WALKED, Verdict
+from dither.audit.verdict import NOT_FOUND, PROVED, SHARE, VIOLATES, WALKED, Verdict, rounded_down, rounded_up
 
 STYLE = """
 :root{color-scheme:light}
@@ -131,6 +131,8 @@ def _claim(verdict: Verdict) -> str:
     epsilon, delta = (float(part) for part in verdict.claimed)
     if _is_walk(verdict):
         return "the stated law"
+    if SHARE in verdict.evidence:
+        return "its price"
     return f"ε = {_number(epsilon)}" + (f", δ = {_number(delta)}" if delta else "")
 
 
@@ -140,11 +142,15 @@ def _result(verdict: Verdict) -> str:
     if verdict.open:
         return escape(verdict.open)
     if verdict.outcome == PROVED:
-        return f"ε ≤ {_number(verdict.epsilon)}" + (f", δ ≤ {_number(float(verdict.claimed[1]))}" if verdict.claimed[1] else "")
+        return f"ε ≤ {rounded_up(verdict.epsilon)}" + (
+            f", δ ≤ {_number(float(verdict.claimed[1]))}" if verdict.claimed[1] else ""
+        )
     if verdict.outcome == NOT_FOUND:
         return escape(verdict.bound())
+    if SHARE in verdict.evidence:
+        return f"one unit moves it by {rounded_down(verdict.epsilon, 1.0)} times what was priced"
     sure = "" if verdict.confidence >= 1 else f" at {100 * verdict.confidence:.6g} %"
-    return f"ε ≥ {_number(verdict.epsilon)}{sure}"
+    return f"ε ≥ {rounded_down(verdict.epsilon, float(verdict.claimed[0]))}{sure}"
 
 
 def _outcome(verdict: Verdict) -> str:
@@ -307,7 +313,7 @@ def _value(value: Any) -> str:
     if isinstance(value, tuple) and len(value) == 2 and all(isinstance(one, int) for one in value):
         return f"{value[0]:,} of {value[1]:,}"
     if isinstance(value, tuple) and len(value) == 2 and all(isinstance(one, float) for one in value):
-        return f"{_number(value[0])} at {100 * value[1]:.6g} %"
+        return f"{rounded_down(value[0])} at {100 * value[1]:.6g} %"
     if isinstance(value, (tuple, list)):
         return ", ".join(_value(one) for one in value)
     return escape(_cut(str(value)))
