@@ -43,6 +43,18 @@ def test_a_quote_says_whether_and_why_it_would_wait(careful: Running) -> None:
     assert (quoted("5")["waits"], quoted("5")["refused"] is None) == (None, False)  # the budget refuses it: nothing to wait for
 
 
+def test_a_suggestion_waits_as_a_question_does(careful: Running) -> None:
+    asked = {"column": "people.income", "epsilon": "0.2"}
+    reply = careful.post("/v1/suggest", "ada", asked)
+    assert reply.status == 202
+    request = reply.json["approval"]["id"]
+    assert reply.headers["location"] == f"/v1/approvals/{request}"
+    assert careful.spent() == "0"
+    assert careful.post(f"/v1/approvals/{request}", "cora", {"decision": "approve"}).status == 200
+    assert careful.post("/v1/suggest", "ada", asked).json["kind"] == "proposal"
+    assert careful.spent() == "1/5"
+
+
 def test_a_cheap_question_does_not_wait(careful: Running) -> None:
     assert careful.ask("ada", COUNT, "0.1").status == 200
 

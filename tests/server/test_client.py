@@ -204,7 +204,7 @@ def test_a_wrong_token_and_a_wrong_address(running: Running, tmp_path: Path, mon
         dt.connect(origin, wrong, known=tmp_path / "k.json")
     assert refused.value.code == "access"
     assert 'token="dth_…"' in str(refused.value)
-    assert "dither login URL" in str(refused.value)
+    assert "dither login http://127.0.0.1" in str(refused.value)
     assert wrong not in str(refused.value) + repr(Transport(origin, wrong))
     for url in (
         "http://survey.example",

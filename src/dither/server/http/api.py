@@ -50,15 +50,20 @@ async def ask(request: Request) -> Response:
     try:
         job = await desk.ask(who, form.asked(), key_of(request), body, wait=wait_of(request, desk), still=still_there(request))
     except ApprovalError as error:
-        metrics.count_question("ask", error.code)
-        note(request, outcome="waits for a curator", entry=error.request)
-        where = f"/v1/approvals/{error.request}"
-        waiting = {"id": error.request, "state": "waiting", "why": error.why}
-        return JSONResponse({"approval": waiting, "what": error.what, "charged": error.charged}, 202, {"Location": where})
+        return _waits(request, error)
     except DitherError as error:
         metrics.count_question("ask", error.code)
         raise
     return job_response(request, job, "ask")
+
+
+def _waits(request: Request, error: ApprovalError) -> Response:
+    """Returns 202 and where to look, for a question that waits for a curator."""
+    metrics.count_question("ask", error.code)
+    note(request, outcome="waits for a curator", entry=error.request)
+    waiting = {"id": error.request, "state": "waiting", "why": error.why}
+    where = {"Location": f"/v1/approvals/{error.request}"}
+    return JSONResponse({"approval": waiting, "what": error.what, "charged": error.charged}, 202, where)
 
 
 async def suggest(request: Request) -> Response:
@@ -67,7 +72,10 @@ async def suggest(request: Request) -> Response:
     form, body = await form_of(request, SuggestForm)
     terms = {"epsilon": form.epsilon, "delta": form.delta, "by": form.by, "fresh": form.fresh}
     wait = wait_of(request, desk)
-    job = await desk.suggest(who, form.column, terms, key_of(request), body, wait=wait, still=still_there(request))
+    try:
+        job = await desk.suggest(who, form.column, terms, key_of(request), body, wait=wait, still=still_there(request))
+    except ApprovalError as error:
+        return _waits(request, error)
     return job_response(request, job, "suggest")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dither import __version__
-from dither.server.http.forms import AskForm, DecisionForm, LoginForm, QuoteForm, SuggestForm
+from dither.server.http.forms import AskForm, DecisionForm, EmptyForm, LoginForm, QuoteForm, SuggestForm, TokenForm
 from dither.server.http.guard import Handler
 
 FORMS: dict[str, type[msgspec.Struct]] = {
@@ -18,8 +18,10 @@ FORMS: dict[str, type[msgspec.Struct]] = {
     "/v1/suggest": SuggestForm,
     "/v1/login": LoginForm,
     "/v1/approvals/{id}": DecisionForm,
+    "/v1/tokens": TokenForm,
+    "/v1/tokens/revoke": EmptyForm,
 }
-OPEN = ("/healthz", "/readyz", "/v1/login", "/v1/openapi.json")
+OPEN = ("/healthz", "/readyz", "/v1/login", "/v1/tokens", "/v1/openapi.json")
 _PROBLEM = {
     "type": "object",
     "required": ["type", "title", "status", "code", "what", "where", "fix", "charged"],
