@@ -27,6 +27,7 @@ def test_what_is_left_is_of_now(running: Running) -> None:
     later = running.ask("ada", BY_WARD).json
     assert later["left"] != again[0]["left"]
     assert later["notes"][-1].endswith(later["left"])
+    assert again[0]["left"] not in later["notes"][-1]
     assert without_left(later) == without_left(again[0])
 
 

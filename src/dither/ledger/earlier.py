@@ -42,14 +42,14 @@ class EarlierAnswers:
         """Returns the answers that were not returned before."""
         last = Head.parse(self._store.get("head")).number
         start = max(self.last + 1, last - LOOK_BACK + 1)
-        found = []
+        found, waiting = [], dict(self._open)
         for row in self._store.rows(start, last) if start <= last else ():
             if row.kind == Reserved.KIND and (asked := self._question(row)) is not None:
-                self._open[row.number] = asked
-            elif row.kind == Committed.KIND and (match := _RESERVED.search(row.body)) and int(match[1]) in self._open:
-                found.append(Answered(row.number, self._open.pop(int(match[1]))))
+                waiting[row.number] = asked
+            elif row.kind == Committed.KIND and (match := _RESERVED.search(row.body)) and int(match[1]) in waiting:
+                found.append(Answered(row.number, waiting.pop(int(match[1]))))
                 self._reserved[row.number] = int(match[1])
-        self.last = max(self.last, last)
+        self._open, self.last = waiting, max(self.last, last)  # if reading fails before, all of it is read again
         return found
 
     def answer(self, entry: int) -> Answered | None:

@@ -25,7 +25,7 @@ from dither.query.read import Question, WithParams
 from dither.query.resolve.relations import Resolved
 
 MOST = 512  # plans
-LARGEST = 6_000_000  # characters of the texts of all plans together; a small question has 25,000, and takes 70 kB of memory
+LARGEST = 4_000_000  # characters of the texts of all plans together; a small question has 25,000, and takes 70 kB of memory
 _EXACT = (str, int, bool, float, Decimal, datetime.date, datetime.datetime, type(None))
 
 

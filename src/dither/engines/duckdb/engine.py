@@ -96,7 +96,8 @@ def interruptible(call: Callable[[], _T]) -> _T:
 Parameters = Mapping[str, int | str]
 PATIENCE = 2.0  # seconds before the first progress report
 _REPORT_EVERY = 0.25
-_REMEMBERED = 256  # parsed statements, and prepared Works
+_REMEMBERED = 128  # prepared Works
+_PARSED = 32  # statements: each is run soon after it was prepared, and then rarely again
 
 _KINDS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "int"),
@@ -222,14 +223,19 @@ class DuckDB:
     def _known(self, work: Work) -> bool:
         """Whether this Work is prepared, and if it shares pairs, is still beside the first one."""
         known = self._prepared.get(id(work))
-        if known is None or known.first is None:
-            return known is not None
-        first = self._prepared.get(id(known.first))
-        return first is not None and first.beside is not None and first.beside[0] is work
+        if known is None:
+            return False
+        if known.first is not None:
+            first = self._prepared.get(id(known.first))
+            if first is None or first.beside is None or first.beside[0] is not work:
+                return False
+        self._keep(known)
+        return True
 
     def _keep(self, prepared: _Prepared) -> None:
-        """Remembers a Work until many others are prepared."""
+        """Remembers a Work until many others were prepared after it was last used."""
         with self._preparing:
+            self._prepared.pop(id(prepared.work), None)
             self._prepared[id(prepared.work)] = prepared
             while len(self._prepared) > _REMEMBERED:
                 del self._prepared[next(iter(self._prepared))]
@@ -254,7 +260,7 @@ class DuckDB:
         """Parses a statement, or returns it if it was parsed before."""
         if text not in self._parsed:
             (parsed,) = self._connection.extract_statements(text)
-            if len(self._parsed) >= _REMEMBERED:
+            if len(self._parsed) >= _PARSED:
                 del self._parsed[next(iter(self._parsed))]
             self._parsed[text] = parsed
         return self._parsed[text]

@@ -152,7 +152,7 @@ def parts_of(entry: int, plan: str) -> Iterator[StoredPart]:
             yield StoredPart(entry, place, *found)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=64)
 def _parts(plan: str) -> tuple[tuple[Any, ...] | None, ...]:
     """Returns the fields of each part, in the order of the stored numbers; None for a part that can serve no other.
 
