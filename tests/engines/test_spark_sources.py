@@ -173,6 +173,18 @@ def test_files_that_change_are_noticed(spark: SparkPlace, tmp_path: Path) -> Non
     opened.close()
 
 
+def test_a_table_that_is_made_of_other_files_is_noticed(spark: SparkPlace, tmp_path: Path) -> None:
+    """Its old files stay as they were, and there are as many new ones."""
+    for name in ("old", "new"):
+        pq.write_table(pa.table({"n": [1]}), tmp_path / f"{name}.parquet")
+    spark.session.read.parquet(str(tmp_path / "old.parquet")).createOrReplaceGlobalTempView("moved")
+    opened = open_sources(catalog(f"spark:global_temp.moved#{spark.master}", {"n": "int"}))
+    assert opened.unchanged()
+    spark.session.read.parquet(str(tmp_path / "new.parquet")).createOrReplaceGlobalTempView("moved")
+    assert not opened.unchanged()
+    opened.close()
+
+
 def test_views_whose_rows_vary_are_refused(spark: SparkPlace) -> None:
     spark.session.range(10).createOrReplaceGlobalTempView("numbers")
     texts = ("SELECT id, rand() AS x FROM global_temp.numbers", "SELECT id FROM global_temp.numbers LIMIT 3")

@@ -174,13 +174,14 @@ def refuse_unstable(session: SparkSession, name: str, place: Place) -> None:
 
 @dataclass(frozen=True)
 class Opened:
-    """An open catalog. `stats`: the files of each table, as they were when opened."""
+    """An open catalog. `files`: those of each table, as Spark named them; `stats`: as they were when opened."""
 
     catalog: Catalog
     engine: Spark
     session: SparkSession
     spark: str
     places: Mapping[str, Place]
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
     stats: Mapping[str, Stats] = field(default_factory=dict)
 
     def unchanged(self) -> bool:
@@ -188,10 +189,10 @@ class Opened:
         return all(self._as_before(name, stats) for name, stats in self.stats.items() if stats)
 
     def _as_before(self, name: str, stats: Stats) -> bool:
-        place, files = self.places[name], [each[0] for each in stats]
-        if not place.is_path:
-            fresh = _asked(lambda: sorted(self.session.table(place.name).inputFiles()))
-            if fresh is None or len(fresh) != len(files):
+        place, files = self.places[name], self.files[name]
+        if not place.is_path:  # a table may be made of others by now, while its old files are still there
+            fresh = _asked(lambda: _table(self.session, place.name).files)
+            if fresh != files:
                 return False
         return file_stats(self.session, files) == stats
 
@@ -258,7 +259,8 @@ class _Opening:
         tables = {name: with_found(table, partial(self._different, name)) for name, table in known.tables.items()}
         known = replace(known, tables=tables)
         engine = Spark(self._session, self._dialect, kinds_of(known), progress)
-        return Opened(known, engine, self._session, spark, self._places, stats)
+        files = {name: stored.files for name, stored in self._stored.items()}
+        return Opened(known, engine, self._session, spark, self._places, files, stats)
 
     def _find_all(self) -> dict[str, Stored]:
         found: dict[str, Stored] = {}
