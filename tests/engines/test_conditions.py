@@ -16,6 +16,7 @@ from dither.query.nodes import Call, Column, Expression, Filter, Literal, Scan
 from dither.query.work import Cell, Sums, Work
 from engines.places import Place, compare
 from engines.tables import KINDS, REALS, SECRET, rows
+from engines.works import united
 
 X = Column("t.x")
 COMPARED = st.builds(
@@ -52,6 +53,22 @@ def test_what_is_not_a_number_passes_no_comparison_with_one(place: Place, name: 
     (group,) = place.engine({"t": table}).run(counted(Call(name, (X, Literal(1)))), SECRET)
     tests = {"lt": (-1,), "le": (-1, 0), "gt": (1,), "ge": (1, 0), "eq": (0,)}[name]
     assert group.measures == ((sum((x > 1) - (x < 1) in tests for x in REALS if not math.isnan(x)),),)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_is_known_of_one_part_of_a_union_is_not_taken_for_known_of_all(place: Place, first: bool) -> None:
+    """Whole numbers are finite and have a square; the numbers of the other part may be NaN, infinite or too large for one."""
+    table = [{**dict.fromkeys(KINDS), "i": 3, "x": value} for value in (*REALS, 1e300, None)]
+    source = united(Call("to_real", (Column("i"),)), first=first)
+    x = Column("x")
+    for condition in (
+        Call("gt", (Call("div", (Literal(6), x)), Literal(Fraction(5, 2)))),
+        Call("is_null", (Call("mul", (x, Literal(0))),)),
+        Call("gt", (Call("mul", (x, x)), Literal(5))),
+    ):
+        work = Work(Filter(source, condition), (), None, False, None, (Sums((Cell(constant=1),), 1),))
+        ours, theirs = compare(place, work, {"t": table})
+        assert ours == theirs
 
 
 def test_a_stored_column_is_compared_as_it_is() -> None:

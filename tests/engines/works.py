@@ -100,6 +100,13 @@ def plain(table: str, alias: str) -> Relation:
     return Compute(Scan(table, alias), (Named(UNIT, Column(f"{alias}.who")), *columns))
 
 
+def united(x: Expression, *, first: bool) -> Relation:
+    """All rows twice, the one time with another x. What is known of one part must not be taken for known of both."""
+    columns = [Named(name, x if name == "x" else Column(name)) for name in KINDS]
+    other = Compute(plain("t", "u"), (Named(UNIT, Column(UNIT)), *columns))
+    return Union((other, plain("t", "t")) if first else (plain("t", "t"), other))
+
+
 def _joined(kind: str) -> Relation:
     """With a public table p on the text; the number comes from there."""
     joined = Join(plain("t", "t"), Scan("p", "p"), ((Column("t"), Column("p.t")),), kind)
@@ -182,6 +189,7 @@ def relations() -> st.SearchStrategy[Relation]:
         not_in,
         truth().map(lambda condition: Filter(here, condition)),
         truth().map(lambda condition: Union((here, Filter(plain("t", "u"), condition)))),
+        st.builds(lambda x, first: united(x, first=first), number(), st.booleans()),
         st.sampled_from([_joined("inner"), _joined("left"), _full(), _own()]),
         windows(),
         semi,

@@ -197,8 +197,18 @@ def _union(parts: list[Printed], dialect: Dialect) -> Printed:
     matched = [[frame.print(nodes.Column(name)) for frame in frames] for name in names]
     cast = [[dialect.as_kind(x, widest(column)) for x in column] for column in matched]
     texts = [select(frame, names, [column[i] for column in cast]).text for i, frame in enumerate(frames)]
-    columns = [replace(column[0], nan=any(x.nan for x in column)) for column in cast]
-    return with_plain_names(" UNION ALL ".join(texts), names, columns)
+    return with_plain_names(" UNION ALL ".join(texts), names, [_any_of(column) for column in cast])
+
+
+def _any_of(column: Sequence[Sql]) -> Sql:
+    """Returns the first, with what is known of all: a row may come from any of them."""
+    spans = [x.span for x in column if x.span is not None]
+    return replace(
+        column[0],
+        nan=any(x.nan for x in column),
+        finite=all(x.finite for x in column),
+        span=max(spans) if len(spans) == len(column) else None,
+    )
 
 
 PURPOSES = ("groups", "values")  # the choices that the secret keys: a unit's groups, and its values
