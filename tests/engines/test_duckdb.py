@@ -252,7 +252,7 @@ def test_doubles_keep_their_sign() -> None:
 
 def test_a_statement_is_parsed_once_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, work = _total(pa.array([1.0, 2.0, None]), Quantised(Column("x"), Fraction(0), Fraction(1), 250))
-    monkeypatch.setattr(engine_file, "_REMEMBERED", 2)
+    monkeypatch.setattr(engine_file, "_PARSED", 2)
     answers = [engine.run(work, b"one"), engine.run(work, b"another")]
     assert answers == [[Group((), None, ((3, 2, 1),))]] * 2
     assert len(engine._parsed) == 1
