@@ -352,7 +352,7 @@ def test_sentences() -> None:
     both = replace(rows, bounds=(("max_groups", "5", 0.3), ("max_rows", "20", 0.11)))
     assert str(both).endswith(": max_groups = 5 (30 %), max_rows = 20 (11 %)")
     income = LeftOut("income", 0.12, 0.09, 0.15, (("above", "100000", 0.12),), "1600000", clipped=True)
-    assert str(income) == "about 12 % of the sum of income was clipped at 100000 (at least 9 %)"
+    assert str(income) == "about 12 % or more of the sum of income was clipped at 100000 (at least 9 %)"
 
 
 def test_about_is_said_only_where_the_interval_supports_it() -> None:

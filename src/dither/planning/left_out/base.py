@@ -93,8 +93,7 @@ class LeftOut:
         if not self.seen:
             return self._hidden(f"{self.of} were left out", f"how many {self.of} were left out")
         if self.close:
-            more = "" if self.beyond is None else " or more"
-            about = f"about {self._show(self.estimate)} of {self.of}{more}"
+            about = f"about {self._show(self.estimate)} of {self.of}{self._more}"
             size, interval = f"nearly all {self.of}" if self.estimate >= _NEARLY else about, f" ({self._interval()})"
         elif self.hidden:
             size, interval = f"{self._least(' of ', 'some ')}{self.of}", ", noise hides how many"
@@ -108,7 +107,7 @@ class LeftOut:
             return self._hidden(f"{self.of} was clipped", f"how much of {self.of} was clipped")
         above = side == "above"
         if self.close:
-            size, interval = f"about {self._show(self.estimate)}", f" ({self._interval()})"
+            size, interval = f"about {self._show(self.estimate)}{self._more}", f" ({self._interval()})"
         elif self.hidden:
             size, interval = self._least("", "a part" if above else ""), ", noise hides how much"
         else:
@@ -116,6 +115,11 @@ class LeftOut:
         if above:
             return f"{size} of the sum of {self.of} was clipped at {bound}{interval}"
         return f"the sum of {self.of} is {size}{' ' if size else ''}too high: clipped at {bound}{interval}"
+
+    @property
+    def _more(self) -> str:
+        """Says that noise may hide people beyond `beyond`, who lost more."""
+        return "" if self.beyond is None else " or more"
 
     def _least(self, behind: str, little: str) -> str:
         """Shows the lower end, or `little` where it is next to nothing."""
