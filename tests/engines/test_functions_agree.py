@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from dither.engines.sql.functions import PRINTERS
+from dither.errors import ArgumentError
 from dither.query.functions.base import Facts
+from dither.query.functions.domains import facts
 from dither.query.functions.durations import DIFFERENCES
 from dither.query.functions.registry import FUNCTIONS, columns, evaluate, typed
 from dither.query.nodes import Call, Column, Compute, Expression, Literal, Named, Relation, Scan
@@ -184,6 +186,27 @@ def test_every_function_agrees_on_hard_inputs(place: Place, name: str) -> None:
         found = values_of(place, expression, table)
         for row, ours in zip(table, found, strict=True):
             assert same(ours, evaluate(expression, row)), (expression, row, ours, evaluate(expression, row))
+
+
+@pytest.mark.parametrize("place", ["duckdb", "postgres"], indirect=True)
+@pytest.mark.parametrize("null", [Literal(None), Column("z")], ids=["written", "column"])
+def test_every_function_takes_null_without_a_kind(place: Place, null: Expression) -> None:
+    """An engine that cannot tell which function of NULL is meant fails after the charge, and closes the catalog."""
+    scope = {"z": facts(Literal(None), {})}
+    engine = place.engine({"t": [dict.fromkeys(KINDS)]})
+    source = Compute(Scan("t", "t"), (Named("z", Literal(None)),))
+    for name in sorted(FUNCTIONS):
+        call = calls(name)[0]
+        assert isinstance(call, Call)
+        expression = typed(Call(name, tuple(null if isinstance(x, Column) else x for x in call.arguments)), scope)
+        work = Work(source, (Named("value", expression),), None, False, None, (), plain=True)
+        if name == "case" and place.name == "postgres":  # NULL or NULL: refused before any charge
+            with pytest.raises(ArgumentError):
+                engine.prepare(work)
+            continue
+        engine.prepare(work)
+        found = engine.run(work, SECRET)
+        assert [group.key for group in found] == [(evaluate(expression, {"z": None}),)], name
 
 
 def test_concat_is_null_beyond_its_length_in_both_engines(place: Place) -> None:

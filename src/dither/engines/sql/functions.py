@@ -15,6 +15,7 @@ from dither.engines.sql.dates import DATES
 from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, build, nan_to_null, nearest, unify, whole
 from dither.engines.sql.texts import TEXTS
 from dither.query.functions.casts import DATE_LETTERS, DATE_TEXT, REAL_TEXT, WHOLE_TEXT
+from dither.query.functions.registry import FUNCTIONS
 from dither.query.functions.rounding import LARGEST
 
 # --- casts ------------------------------------------------------------------------------------------------------
@@ -376,8 +377,18 @@ PRINTERS: dict[str, Printer] = {
 
 def printer_of(dialect: Dialect, name: str) -> Printer | None:
     """Returns the dialect's printer or the default one; None for a function that the engine cannot compute."""
-    if name in dialect.printers:
-        return dialect.printers[name]
-    if name in dialect.missing or (name in TEMPLATED and name not in dialect.templates):
+    if name in dialect.missing or (name in TEMPLATED and name not in dialect.printers and name not in dialect.templates):
         return None
-    return PRINTERS[name]
+    printer = dialect.printers.get(name) or PRINTERS[name]
+    return _with_kinds(name, printer) if name in TEMPLATED or name in TEXTS else printer
+
+
+def _with_kinds(name: str, printer: Printer) -> Printer:
+    """Returns a printer that casts a bare NULL: engines cannot tell which function of it is meant, and fail."""
+
+    def with_kinds(stages: Stages, arguments: list[Sql]) -> Sql:
+        accepted = FUNCTIONS[name].accepted
+        cast = [stages.dialect.as_kind(x, accepted(i)[0]) if x.kind == "null" else x for i, x in enumerate(arguments)]
+        return printer(stages, cast)
+
+    return with_kinds
