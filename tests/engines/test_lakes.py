@@ -60,8 +60,10 @@ def test_each_version_has_the_rows_that_the_formats_own_reader_finds(lake: Path)
     assert [seen(f"delta:{lake}@{version}") for version in range(5)] == versions
 
 
-def test_paths_into_the_folder_are_refused(lake: Path) -> None:
-    for source in (f"{lake}", f"{lake}/*.parquet", str(next(lake.glob("*.parquet")))):
+def test_paths_into_the_folder_are_refused(lake: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.parquet"
+    link.symlink_to(next(lake.glob("*.parquet")))
+    for source in (f"{lake}", f"{lake}/*.parquet", str(next(lake.glob("*.parquet"))), str(link)):
         with pytest.raises(CatalogError, match="table of Delta"):
             seen(source)
 

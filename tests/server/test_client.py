@@ -24,8 +24,10 @@ from cryptography.x509.oid import NameOID
 import dither as dt
 from dither.client import remote as client
 from dither.client.known import Known
+from dither.client.remote import reach
 from dither.client.transport import RemoteError, Reply, Transport, error_of, origin_of
 from dither.errors import ApprovalError
+from dither.planning.proposal import Proposal
 from server.serving import BY_WARD, COUNT, PEOPLE, Running, Service, ages, make, process, serving
 
 MEAN = "SELECT ward, COUNT(*) AS n, AVG(age) AS age FROM people GROUP BY ward"
@@ -218,9 +220,27 @@ def test_a_wrong_token_and_a_wrong_address(running: Running, tmp_path: Path, mon
             dt.connect(url, wrong)
     with pytest.raises(dt.ArgumentError, match="token"):
         dt.connect(origin)
-    with pytest.raises(RemoteError, match="cannot be reached"):
+    with pytest.raises(RemoteError, match="nothing listens there") as away:
         dt.connect("http://127.0.0.1:9", wrong, known=tmp_path / "k.json")
+    assert away.value.charged == "nothing"
     assert origin_of("http://[::1]:80") == "http://[::1]:80"
+
+
+def test_the_token_of_one_server_is_not_sent_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DITHER_TOKEN", "dth_secret")
+    assert reach("https://one.example", None)[0].token == "dth_secret"
+    monkeypatch.setenv("DITHER_SERVER", "https://one.example/")
+    assert reach("https://one.example", None)[0].token == "dth_secret"
+    with pytest.raises(dt.ArgumentError, match="needs your token"):
+        reach("https://another.example", None)
+
+
+def test_a_proposal_keeps_what_else_is_declared(remote: dt.Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever pastes it into a catalog must not lose how its cells are read."""
+    told = Proposal("people", "age", 1, 99, None, None, 1.0, "nothing", settings=('decimal = ","',)).as_data()
+    monkeypatch.setattr(remote, "_waited", lambda reply: told)
+    assert remote.suggest("people.age", epsilon="0.3").toml == told["toml"]
+    assert 'decimal = ","' in told["toml"]
 
 
 def test_a_cut_connection_is_tried_again_and_paid_once(remote: dt.Remote, running: Running) -> None:

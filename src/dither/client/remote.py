@@ -80,6 +80,12 @@ def connect(
     return Remote(_catalog(described), transport, kept, seen, str(described["hash"]), str(who["name"]), keys)
 
 
+def _token_of(origin: str) -> str:
+    """Returns the token of the environment. It is that of DITHER_SERVER, and of no other server, if that is set, too."""
+    server = os.environ.get("DITHER_SERVER")
+    return os.environ.get("DITHER_TOKEN", "") if not server or origin_of(server) == origin else ""
+
+
 def reach(
     url: str,
     token: str | None,
@@ -90,7 +96,7 @@ def reach(
 ) -> tuple[Transport, Known]:
     """Checks the arguments of `connect`. Returns the way to the server, and the file with pinned keys. Sends nothing."""
     origin = origin_of(url)
-    secret = os.environ.get("DITHER_TOKEN", "") if token is None else token
+    secret = _token_of(origin) if token is None else token
     if token is None and not secret:
         login = Logins().find(origin)
         secret = "" if login is None else login.token
@@ -261,6 +267,7 @@ class Remote:
             None if data["step"] is None else Fraction(data["step"]),
             None if data["values"] is None else tuple(data["values"]),
             data["people"],
+            tuple(data["settings"]),
         )
 
     def table(self, name: str, alias: str | None = None) -> FluentQuestion:

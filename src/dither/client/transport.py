@@ -107,8 +107,10 @@ class Transport:
         for left in reversed(range(_TRIES)):
             try:
                 return self._once(method, path, encoded, headers)
-            except _CUT:
+            except _CUT as error:
                 self.close()
+                if isinstance(error, ConnectionRefusedError) and left == _TRIES - 1:  # nothing was sent
+                    raise RemoteError(f"{self.origin} cannot be reached: nothing listens there.", fix=_CHECK) from None
                 if not left:
                     raise self._unreachable("it closed the connection") from None
             except ssl.SSLCertVerificationError as error:
@@ -158,12 +160,12 @@ class Transport:
     def _unreachable(self, why: str, fix: str = "") -> RemoteError:
         return RemoteError(
             f"{self.origin} cannot be reached: {why}.",
-            fix=fix
-            or "check the address and whether the server runs; asking again is safe, and the same question is paid once.",
+            fix=fix or f"{_CHECK[:-1]}; the same question is paid once, however often it is asked, unless it is `fresh`.",
             charged=_PERHAPS,
         )
 
 
+_CHECK = "check the address and whether the server runs."
 _PERHAPS = "nothing, unless your history shows a new entry"
 
 

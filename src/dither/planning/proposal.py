@@ -84,6 +84,7 @@ class Proposal:
             "step": None if self.step is None else str(self.step),
             "values": None if self.values is None else list(self.values),
             "people": self.people,
+            "settings": list(self.settings),
             "max_rows": self.max_rows,
             "max_groups": self.max_groups,
             "rows": self.rows,

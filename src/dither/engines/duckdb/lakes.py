@@ -21,14 +21,14 @@ from collections.abc import Sequence
 from dither.engines.duckdb.stored import StoredError
 from dither.errors import extra
 
-_SOURCE = re.compile(r"delta:(.+)@(\d{1,18})", re.DOTALL)
+_SOURCE = re.compile(r"delta:(.+)@([0-9]{1,18})", re.DOTALL)
 _LOGS = {"Delta": ("_delta_log",), "Iceberg": ("metadata", "*.metadata.json")}  # what lies in the folder of a table
 _OWN_FOLDER = "store its rows as plain Parquet files, in a folder of their own."
 
 
 def refuse_lakes(files: Sequence[str]) -> None:
-    """Refuses files in the folder of a lake table."""
-    folders = {os.path.dirname(file) for file in files}
+    """Refuses files in the folder of a lake table, also behind links."""
+    folders = {os.path.dirname(path) for file in files for path in (file, os.path.realpath(file))}
     while folders:
         for folder in folders:
             for format, log in _LOGS.items():
@@ -53,7 +53,9 @@ def delta_files(source: str) -> list[str]:
     try:
         table = DeltaTable(folder, version=version)
         reader, parts, files = table.protocol().min_reader_version, table.metadata().partition_columns, table.file_uris()
-    except Exception:  # of many types; their texts may quote anything
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # of many types, panics of Rust among them; their texts may quote anything
         table = None
     if table is None:
         raise StoredError(f"version {version} of the Delta table cannot be read", "name a version that the table still has.")
