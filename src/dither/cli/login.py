@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from dither.cli.screen import escape, note
 from dither.errors import ArgumentError, DitherError, Fix, Shell
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from dither.client.transport import Transport
@@ -34,21 +36,22 @@ def _login(
     People who log in through OpenID Connect need a token from the curator: dither people token NAME.
     """
     from dither.client.logins import Login, Logins
-    from dither.client.transport import NOBODY
+    from dither.client.transport import NOBODY, origin_of
 
     if token and name is not None:
         raise ArgumentError("A token has its person.", fix=Fix("leave {name} out.", name=Shell("--name")))
     if token:
         secret = _secret("Token")
-        who = _reach(url, secret, ca).get("/v1/me")
+        with _reached(url, secret, ca) as there:
+            who = there.get("/v1/me")
         login = Login(str(who["name"]), secret)
     else:
         person = name or _line("Name")
         body = {"name": person, "password": _secret("Password"), "days": days, "label": "dither login"}
-        made: Any = _reach(url, NOBODY, ca).post("/v1/tokens", body).data
+        with _reached(url, NOBODY, ca) as there:
+            made: Any = there.post("/v1/tokens", body).data
         login = Login(str(made["name"]), str(made["token"]), made=True)
-    origin = _reach(url, login.token, ca).origin
-    logins = Logins()
+    origin, logins = origin_of(url), Logins()
     logins.keep(origin, login)
     note(f'{escape(login.name)} is logged in: dither ask --server {origin} and dt.connect("{origin}") need no token now.')
     note(f"The token is in {escape(str(logins.path))}, for you only. To end it: dither logout {origin}")
@@ -69,7 +72,8 @@ def _logout(url: Url, ca: Ca = None) -> None:
         note("The token is forgotten here. It still works: the curator revokes it.")
         return
     try:
-        _reach(url, login.token, ca).post("/v1/tokens/revoke", {})
+        with _reached(url, login.token, ca) as there:
+            there.post("/v1/tokens/revoke", {})
     except DitherError as error:
         note(f"The token is forgotten here, and could not be revoked there: {escape(error.what)}", style="yellow")
         return
@@ -80,10 +84,13 @@ def _known(path: Path, servers: list[str]) -> str:
     return f"name one of: {', '.join(servers)}." if servers else f"there is no login in {path}."
 
 
-def _reach(url: str, token: str, ca: str | None) -> Transport:
+@contextmanager
+def _reached(url: str, token: str, ca: str | None) -> Iterator[Transport]:
+    """Reaches a server for one request."""
     from dither.client.remote import reach
 
-    return reach(url, token, ca=ca)[0]
+    with closing(reach(url, token, ca=ca)[0]) as transport:
+        yield transport
 
 
 def _secret(what: str) -> str:

@@ -74,10 +74,14 @@ def connect(
     to trust besides the system's. `timeout`: seconds for a request.
     """
     transport, kept = reach(url, token, known=known, ca=ca, timeout=timeout)
-    seen, keys = _recognise(transport, kept, public_key)
-    described: Mapping[str, Any] = transport.get("/v1/catalog")
-    who: Mapping[str, Any] = transport.get("/v1/me")
-    return Remote(_catalog(described), transport, kept, seen, str(described["hash"]), str(who["name"]), keys)
+    try:
+        seen, keys = _recognise(transport, kept, public_key)
+        described: Mapping[str, Any] = transport.get("/v1/catalog")
+        who: Mapping[str, Any] = transport.get("/v1/me")
+        return Remote(_catalog(described), transport, kept, seen, str(described["hash"]), str(who["name"]), keys)
+    except BaseException:
+        transport.close()
+        raise
 
 
 def _token_of(origin: str) -> str:

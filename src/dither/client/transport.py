@@ -65,9 +65,11 @@ class _Kept:
     def __init__(self, connection: http.client.HTTPConnection) -> None:
         self.connection = connection
 
-    def __del__(self) -> None:
+    def close(self) -> None:
         with suppress(OSError):
             self.connection.close()
+
+    __del__ = close
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,9 @@ class Transport:
 
     def close(self) -> None:
         """Closes the connection of this thread."""
+        kept: _Kept | None = getattr(self._kept, "connection", None)
+        if kept is not None:
+            kept.close()
         self._kept.connection = None
 
     def _unreachable(self, why: str, fix: str = "") -> RemoteError:
