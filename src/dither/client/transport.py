@@ -11,6 +11,7 @@ import http.client
 import json
 import ssl
 import threading
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -60,16 +61,16 @@ class Reply:
 
 
 class _Kept:
-    """A connection of one thread, closed when nobody needs it any more."""
+    """A connection of one thread, closed when nobody needs it any more, also if an error still holds it then."""
 
     def __init__(self, connection: http.client.HTTPConnection) -> None:
         self.connection = connection
+        self.close = weakref.finalize(self, _close, connection)
 
-    def close(self) -> None:
-        with suppress(OSError):
-            self.connection.close()
 
-    __del__ = close
+def _close(connection: http.client.HTTPConnection) -> None:
+    with suppress(OSError):
+        connection.close()
 
 
 @dataclass(frozen=True)
