@@ -7,6 +7,7 @@ no failure: `run` returns.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import socket
@@ -37,6 +38,21 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started and not self.should_exit:
             self._ready()
+
+
+class SharedLoop(asyncio.SelectorEventLoop):
+    """The event loop of one of several workers: it takes one connection at a time.
+
+    Workers listen on one socket. By default asyncio takes everybody who waits there, so one of two workers got up to
+    seven of ten connections. In this way the one that has time takes the next.
+    """
+
+    async def create_server(self, *given: Any, sock: Any = None, backlog: int = 100, **more: Any) -> Any:
+        if sock is None:
+            return await super().create_server(*given, backlog=backlog, **more)
+        made = await super().create_server(*given, sock=sock, backlog=1, **more)
+        sock.listen(backlog)  # asyncio also makes the line of those who wait that short
+        return made
 
 
 def is_free(host: str, port: int) -> bool:
@@ -93,7 +109,7 @@ def _options(settings: Settings) -> dict[str, Any]:
         "workers": settings.workers,
         "http": "dither.server.http.heads:TimedHeads",
         "ws": "none",
-        "loop": "asyncio",
+        "loop": "dither.server.running:SharedLoop" if settings.workers > 1 and os.name == "posix" else "asyncio",
         "lifespan": "on",
         "interface": "asgi3",
         "log_level": "warning",
