@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dither.errors import DitherError
+from dither.ledger.stores.sqlite_lock import when_free
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS people (
@@ -51,6 +52,7 @@ CREATE TABLE IF NOT EXISTS verifiers (
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
 """
 _VERSION = 1
+_WAIT = 30.0  # seconds to wait for another worker's transaction
 
 
 class ServiceStore:
@@ -78,7 +80,7 @@ class ServiceStore:
             connection = self._connection
             try:
                 connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-                connection.execute("BEGIN IMMEDIATE")
+                when_free(connection, _WAIT, "BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
             except sqlite3.IntegrityError:
@@ -109,7 +111,7 @@ class ServiceStore:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    made = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+    made = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
     for pragma in ("journal_mode = WAL", "foreign_keys = ON", "trusted_schema = OFF", "synchronous = NORMAL"):
         made.execute(f"PRAGMA {pragma}").fetchone()
     return made

@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 from dither.errors import LedgerError, NoLedgerError
 from dither.ledger.files import draft_of, has_one_name, publish, remove_stale_drafts
 from dither.ledger.stores.base import Row
+from dither.ledger.stores.sqlite_lock import when_free
 
 TEXTS = {  # by SQLite's primary error code: what, and how to fix it
     sqlite3.SQLITE_BUSY: ("is locked by another process", "ask again in a moment, or end the process that holds it."),
@@ -150,7 +151,7 @@ class SQLite:
             try:
                 try:  # an interrupt may come right after the lock is taken
                     with translate_errors(self.name):
-                        connection.execute("BEGIN IMMEDIATE")
+                        when_free(connection, WAIT, "BEGIN IMMEDIATE")
                     if self._path is not None:
                         self._check_no_log(self._path)  # again: SQLite would use a log that appeared meanwhile
                     inside = _Transaction(connection, self.name, keys)
@@ -203,7 +204,7 @@ class SQLite:
 
     def _read(self, statement: str, *values: Any) -> list[Any]:
         with self._lock, translate_errors(self.name):
-            return self._connected().execute(statement, values).fetchall()
+            return when_free(self._connected(), WAIT, statement, values).fetchall()
 
     def _connected(self) -> sqlite3.Connection:
         if self._lost:

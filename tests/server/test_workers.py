@@ -1,0 +1,91 @@
+"""Several workers on one socket: each takes one connection at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from dither.server.http import app
+from dither.server.running import SharedLoop
+from server.serving import COUNT, make, process
+
+WAITING = 10
+
+
+@pytest.fixture
+def waiting() -> Iterator[socket.socket]:
+    """A socket at which ten clients wait."""
+    with ExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=100))
+        listening.setblocking(False)
+        for _ in range(WAITING):
+            stack.enter_context(socket.create_connection(listening.getsockname()))
+        yield listening
+
+
+def taken_at_once(loop: asyncio.AbstractEventLoop, listening: socket.socket) -> int:
+    """Returns how many of those who wait a loop takes when it looks at its sockets once or twice."""
+    taken: list[asyncio.BaseTransport] = []
+
+    class Taken(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            taken.append(transport)
+
+    async def serve() -> asyncio.Server:
+        return await loop.create_server(Taken, sock=listening, backlog=100)
+
+    server = loop.run_until_complete(serve())
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    server.close()
+    loop.run_until_complete(asyncio.sleep(0.05))
+    for each in taken:
+        each.close()
+    loop.run_until_complete(asyncio.sleep(0.05))
+    loop.close()
+    return len(taken)
+
+
+def test_a_worker_takes_one_connection_at_a_time(waiting: socket.socket) -> None:
+    assert taken_at_once(SharedLoop(), waiting) <= 2
+
+
+def test_that_check_can_fail(waiting: socket.socket) -> None:
+    assert taken_at_once(asyncio.SelectorEventLoop(), waiting) == WAITING
+
+
+def test_the_line_of_those_who_wait_stays_long() -> None:
+    """asyncio makes it as short as the number that it takes at once."""
+    loop = SharedLoop()
+    with ExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        server = loop.run_until_complete(loop.create_server(asyncio.Protocol, sock=listening, backlog=100))
+        for _ in range(WAITING):  # nobody takes them meanwhile
+            stack.enter_context(socket.create_connection(listening.getsockname(), timeout=0.9))
+        server.close()
+        loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+
+
+def test_garbage_is_looked_for_rarely_and_freed_at_the_end() -> None:
+    code = f"import gc; from {app.__name__} import _collect_rarely as f; f(); print(gc.get_freeze_count() > 10_000)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (ended.stdout, ended.stderr) == ("True\n", "")
+
+
+@pytest.mark.slow
+def test_workers_end_without_a_word(tmp_path: Path) -> None:
+    """DuckDB's binding lists what was not freed when a process ends."""
+    service, log = make(tmp_path, epsilon="10"), tmp_path / "log"
+    with process(service, log, workers=2) as running:
+        assert running.ask("ada", COUNT, "0.1").status == 200
+        running.end(signal.SIGTERM)
+    assert b"leaked" not in log.read_bytes()
