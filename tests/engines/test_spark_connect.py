@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from dither.engines.spark.session import connect, disconnect
 from engines.crowd import MEASURES, bounded, crowd
 from engines.places import SparkPlace, compare, missing_for_spark
 
@@ -94,3 +95,12 @@ def test_files_are_opened_through_the_server(remote: SparkPlace) -> None:
     assert opened.unchanged()
     assert seen(opened, "t", "t") == ["a", None]
     opened.close()
+
+
+def test_a_spark_of_this_process_can_be_opened_beside_it(remote: SparkPlace) -> None:
+    """pyspark sets a variable with the first Connect session, after which it starts no Spark of this process, nor one of a
+    process that this one starts."""
+    assert "SPARK_CONNECT_MODE_ENABLED" not in os.environ
+    session = connect("local[2]")
+    assert session.sql("SELECT 1 AS one").toArrow().to_pylist() == [{"one": 1}]
+    disconnect(session, "local[2]")

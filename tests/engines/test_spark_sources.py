@@ -20,7 +20,7 @@ from dither.engines.registry import backend_for, open_sources, read_schema
 from dither.engines.spark import sources
 from dither.engines.spark.address import Place
 from dither.engines.spark.columns import read_column
-from dither.engines.spark.session import connect, is_address, java_version
+from dither.engines.spark.session import connect, disconnect, is_address, java_version
 from dither.errors import CatalogError
 from dither.query.nodes import Column, Named, Scan
 from dither.query.work import Cell, Sums, Work
@@ -217,6 +217,14 @@ def test_the_schema_is_read_without_rows(spark: SparkPlace) -> None:
     assert dict(read_schema(source)) == {"n": "int", "a": "unsupported", "s": "text"}
     with pytest.raises(CatalogError, match="cannot read"):
         read_schema(f"spark:/nowhere/*.parquet#{spark.master}")
+
+
+def test_an_address_means_itself_whatever_spark_remote_says(spark: SparkPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://nowhere.example:1")
+    session = connect(spark.master)
+    assert session.sql("SELECT 1 AS one").toArrow().to_pylist() == [{"one": 1}]
+    disconnect(session, spark.master)
+    assert os.environ["SPARK_REMOTE"] == "sc://nowhere.example:1"
 
 
 def test_the_whole_path(spark: SparkPlace, tmp_path: Path) -> None:

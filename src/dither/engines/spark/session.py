@@ -58,6 +58,7 @@ _STARTED: Mapping[str, str] = {
     "spark.driver.maxResultSize": "0",  # how large a result is depends on rows
 }
 _LOCAL: Mapping[str, str] = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_MODE = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 _starting = threading.Lock()
 _started: list[Any] = []  # the context that dither started, once for each open catalog that uses it
 
@@ -105,7 +106,8 @@ def _only_refusals() -> Iterator[None]:
 def _remote(address: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    return SparkSession.builder.remote(address).create()
+    with _no_mode():
+        return SparkSession.builder.remote(address).create()
 
 
 def _classic(address: str) -> SparkSession:
@@ -119,7 +121,8 @@ def _classic(address: str) -> SparkSession:
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         for setting, value in {**_STARTED, **(_LOCAL if address.startswith("local[") else {})}.items():
             builder = builder.config(setting, value)
-        running = builder.getOrCreate()
+        with _no_mode():
+            running = builder.getOrCreate()
         ours = running.sparkContext.appName == name
         if running.sparkContext.master != address:
             raise _refused(
@@ -130,6 +133,19 @@ def _classic(address: str) -> SparkSession:
         if ours or _started:
             _started.append(running.sparkContext)
         return running.newSession()
+
+
+@contextmanager
+def _no_mode() -> Iterator[None]:
+    """Hides what makes pyspark use Connect for all of a process, and for those that it starts: variables that it sets itself
+    with the first Connect session. A catalog's address says which Spark it means."""
+    before = {name: os.environ.pop(name) for name in _MODE if name in os.environ}
+    try:
+        yield
+    finally:
+        for name in _MODE:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 def disconnect(session: SparkSession, address: str) -> None:
