@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from dither import curator
+from dither.server.http.app import TURN
 from dither.server.wire.protocol import message
 from server.serving import BY_WARD, ages, make
 from server.wire.talking import Raw, Wire, wired
@@ -106,6 +107,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=200)
     parser.add_argument("--looks", type=int, default=500)
     given = parser.parse_args()
+    sys.setswitchinterval(TURN)  # as `dither serve` does; by default a thread that computes holds the others up for 5 ms
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; milliseconds; the log of the server is on stderr\n")
     with (
         tempfile.TemporaryDirectory() as one,

@@ -137,9 +137,11 @@ def many(weights: Floats, scales: Floats, confidence: float, gaussian: bool) -> 
 
 _NEGLIGIBLE = 1e-12  # probability that is given away to alias
 _FLAT = 1e-18  # of a characteristic function: smaller values are left out
+_CLOSE = 1e-9  # of a reach: as exactly as it is looked for
 
 
 _MOST_NODES = 1 << 21
+_MOST_VALUES = 1 << 20  # of characteristic functions, for sums of whole numbers: about 50 ms
 
 
 def whole_sum(times: Floats, scales: Floats, counts: Floats, confidence: float, gaussian: bool) -> float | None:
@@ -153,8 +155,8 @@ def whole_sum(times: Floats, scales: Floats, counts: Floats, confidence: float, 
 
     and M is so large that the sum is beyond M - t with less than 1e-12. For geometric noise of scale s and q = exp(-1/s),
     f(w) = 1 / (1 + 4 q sin(w/2)^2 / (1 - q)^2); for discrete Gaussian noise of variance v, f(w) is the sum over j of
-    exp(-v (w + 2 pi j)^2 / 2), divided by its value at 0 (Poisson). If all `times` are 1, f falls, and fast if there are many
-    variables: nodes where it is flat are left out.
+    exp(-v (w + 2 pi j)^2 / 2), divided by its value at 0 (Poisson). Nodes where f is flat are left out, which are most if there
+    are many variables. If all `times` are 1, f falls, and they need not be computed.
 
     >>> one = np.ones(1)
     >>> whole_sum(one, one, 100 * one, 0.95, False), whole_sum(one, 2 * one, 9 * one, 0.95, True)
@@ -165,11 +167,11 @@ def whole_sum(times: Floats, scales: Floats, counts: Floats, confidence: float, 
     found = _characteristic(times, scales, counts, nodes, gaussian)
     if found is None:
         return None
-    waves, f = found
+    halves, f = found[0] / 2, found[1]
+    weights = f / np.sin(halves)
 
     def inside(t: int) -> float:
-        shape = np.sin((2 * t + 1) * waves / 2) / np.sin(waves / 2)
-        return (2 * t + 1 + 2 * float((f * shape).sum())) / nodes - 10 * _NEGLIGIBLE
+        return (2 * t + 1 + 2 * float((weights * np.sin((2 * t + 1) * halves)).sum())) / nodes - 10 * _NEGLIGIBLE
 
     low, high = -1, far
     while high - low > 1:
@@ -179,19 +181,20 @@ def whole_sum(times: Floats, scales: Floats, counts: Floats, confidence: float, 
 
 
 def _characteristic(times: Floats, scales: Floats, counts: Floats, nodes: int, gaussian: bool) -> tuple[Floats, Floats] | None:
-    """Returns the nodes above 0 up to where the characteristic function is flat, and its values; None if they are too many."""
-    falls, half = bool(np.all(times == 1)), (nodes - 1) // 2
+    """Returns the nodes above 0 where the characteristic function is not flat, and its values; None if they are too many."""
+    falls, half, most = bool(np.all(times == 1)), (nodes - 1) // 2, _MOST_VALUES // len(times)
     size = 1024 if falls else half
-    while size <= _MOST_NODES or size > half:
+    while size <= most or size > half:
         count = min(size, half)
-        if count > _MOST_NODES:
+        if count > most:
             return None
         waves: Floats = np.arange(1, count + 1, dtype=np.float64) * (2 * math.pi / nodes)
         one_each = zip(times, scales, counts, strict=True)
         with np.errstate(under="ignore"):
             f: Floats = np.exp(np.sum([n * _log_wave(m * waves, s, gaussian) for m, s, n in one_each], axis=0))
         if count == half or f[-1] < _FLAT:
-            return waves, f
+            kept = f >= _FLAT
+            return waves[kept], f[kept]
         size *= 2
     return None
 
@@ -214,13 +217,20 @@ def laplace_sum(scales: Floats, counts: Floats, confidence: float) -> float:
             break
         size *= 2
 
-    def beyond(t: float) -> float:
-        return 1 - 2 * h / math.pi * float((np.sin(w * t) / w * f).sum()) + 10 * _NEGLIGIBLE
+    weights = f / w
 
-    low, high = 0.0, far
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if beyond(middle) > 1 - confidence else (low, middle)
+    def over(t: float) -> float:
+        """Returns how much too likely it is, on a logarithmic scale, that the sum is beyond t: nearly a straight line."""
+        beyond = 1 - 2 * h / math.pi * float((np.sin(w * t) * weights).sum()) + 10 * _NEGLIGIBLE
+        return math.log(max(beyond, _NEGLIGIBLE) / (1 - confidence))
+
+    low, high, above, below = 0.0, far, over(0.0), over(far)
+    while high - low > _CLOSE * high:
+        line = low + (high - low) * above / (above - below)
+        for middle in (line + _CLOSE * high / 4, line - _CLOSE * high / 4, (low + high) / 2):
+            if low < middle < high:
+                value = over(middle)
+                low, above, high, below = (middle, value, high, below) if value > 0 else (low, above, middle, value)
     return high * _UP
 
 

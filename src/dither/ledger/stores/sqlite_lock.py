@@ -23,7 +23,7 @@ def when_free(connection: sqlite3.Connection, wait: float, statement: str, value
             try:
                 return connection.execute(statement, values)
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= end:  # the low byte is the kind
                     raise
             time.sleep(PAUSE)
     finally:
