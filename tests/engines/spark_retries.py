@@ -92,7 +92,8 @@ def disturbed(run: Callable[[], Any], after: float) -> tuple[Any, bool]:
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        return run(), bool(hit) or not killer.join()
+        result = run()
+        return result, bool(hit)
     finally:
         finished.set()
         killer.join()

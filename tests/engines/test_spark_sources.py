@@ -200,13 +200,15 @@ def test_views_whose_rows_vary_are_refused(spark: SparkPlace) -> None:
 @pytest.mark.parametrize(("format", "log"), [("Delta", "_delta_log/0000.json"), ("Iceberg", "metadata/v1.metadata.json")])
 def test_files_of_a_table_format_are_refused(spark: SparkPlace, tmp_path: Path, format: str, log: str) -> None:
     """Its folder has files of removed rows too: only the log says which are the table."""
-    (tmp_path / "data").mkdir()
-    pq.write_table(pa.table({"n": [1]}), tmp_path / "data" / "0.parquet")
-    paths = [f"spark:{tmp_path}{end}#{spark.master}" for end in ("/data/*.parquet", "/data", "")]
+    inner = tmp_path / "the lake" / "visits" / "y=a,b" / "m=1"
+    inner.mkdir(parents=True)
+    pq.write_table(pa.table({"n": [1]}), inner / "0.parquet")
+    ends = ("", "/*/*/*/*/*.parquet", "/*/visits", "/*/visits/y=a,b", "/*/visits/y=a,b/m=1", "/*/visits/y=a,b/m=1/0.parquet")
+    paths = [f"spark:{tmp_path}{end}#{spark.master}" for end in ends]
     for source in paths:
         open_sources(catalog(source, {"n": "int"})).close()
-    (tmp_path / log).parent.mkdir()
-    (tmp_path / log).write_text("{}", encoding="utf-8")
+    (inner.parent.parent / log).parent.mkdir()
+    (inner.parent.parent / log).write_text("{}", encoding="utf-8")
     for source in paths:
         with pytest.raises(CatalogError, match=f"table of {format}"):
             open_sources(catalog(source, {"n": "int"}))
@@ -217,6 +219,21 @@ def test_the_schema_is_read_without_rows(spark: SparkPlace) -> None:
     assert dict(read_schema(source)) == {"n": "int", "a": "unsupported", "s": "text"}
     with pytest.raises(CatalogError, match="cannot read"):
         read_schema(f"spark:/nowhere/*.parquet#{spark.master}")
+
+
+def test_only_declared_columns_of_a_row_that_does_not_fit_are_fetched(
+    spark: SparkPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether there is a text that is too long is asked of Spark, and no row comes here."""
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    fetched: list[Any] = []
+    collect = DataFrame.collect
+    monkeypatch.setattr(DataFrame, "collect", lambda frame: fetched.extend(found := collect(frame)) or found)
+    table = pa.table({"id": [1, 2], "t": ["a", "x" * 5000], "hidden": ["secret one", "secret two"]})
+    open_sources(catalog(spark.files(table), {"id": "int", "t": "text"})).close()
+    assert fetched
+    assert not any("secret" in str(row) or "xxx" in str(row) for row in fetched)
 
 
 def test_an_address_means_itself_whatever_spark_remote_says(spark: SparkPlace, monkeypatch: pytest.MonkeyPatch) -> None:

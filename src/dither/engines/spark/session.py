@@ -114,15 +114,14 @@ def _classic(address: str) -> SparkSession:
     """Returns a session of this process's context, which is started if there is none."""
     from pyspark.sql import SparkSession
 
-    with _starting:
+    with _starting, _no_mode():
         name = f"dither {uuid.uuid4().hex}"  # tells the context that is started here from one that runs already
         builder = SparkSession.builder.master(address).appName(name)
         if address.startswith("local["):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         for setting, value in {**_STARTED, **(_LOCAL if address.startswith("local[") else {})}.items():
             builder = builder.config(setting, value)
-        with _no_mode():
-            running = builder.getOrCreate()
+        running = builder.getOrCreate()
         ours = running.sparkContext.appName == name
         if running.sparkContext.master != address:
             raise _refused(

@@ -49,6 +49,8 @@ _UNSTABLE = re.compile(
     re.IGNORECASE,
 )
 _FORMATS = {"Delta": "_delta_log/*.json", "Iceberg": "metadata/*.metadata.json"}  # what lies in the folder of a table
+_FOLDERS = 500  # in one pattern
+_START = re.compile(r"[a-zA-Z0-9+.-]+:(//[^/]*)?/")
 _ARROW = {
     "int": pa.int64(),
     "real": pa.float64(),
@@ -126,14 +128,35 @@ def _root(path: str) -> str:
     return re.split(r"[*?\[{]", path)[0].rpartition("/")[0] if re.search(r"[*?\[{]", path) else path.rstrip("/")
 
 
-def refuse_formats(session: SparkSession, path: str) -> None:
-    """Refuses files of a table format: which of them are the table is written elsewhere."""
-    for folder in (_root(path), _root(path).rpartition("/")[0]):
+def refuse_formats(session: SparkSession, path: str, files: Sequence[str]) -> None:
+    """Refuses files of a table format, at any depth: which of them are the table is written elsewhere."""
+    for folders in _above(files):
         for format, log in _FORMATS.items():
-            found = _asked(lambda at=f"{folder}/{log}": session.read.format("binaryFile").load(at).schema)  # type: ignore[misc]
+            found = _asked(lambda at=f"{folders}/{log}": session.read.format("binaryFile").load(at).schema)  # type: ignore[misc]
             if found is not None:
                 what = f"{path} belongs to a table of {format}, and removed rows may lie in its files."
                 raise CatalogError([(None, what, "store its rows as plain Parquet files, in a folder of their own.")])
+
+
+def _above(files: Sequence[str]) -> list[str]:
+    """Returns patterns of all folders that files are in, at any depth: many in each, because Spark is asked about each.
+
+    >>> _above(["file:/a/y=1/b.parquet", "file:/a/y=2/c,d.parquet", "s3a://lake/a/b.parquet"])
+    ['file:/{a,a/y=1,a/y=2}', 's3a://lake/{a}']
+    """
+    found: dict[str, set[str]] = {}
+    for file in files:
+        start = _START.match(file)
+        place = "/" if start is None else start[0]
+        folder = file.removeprefix(place)
+        while folder := folder.rpartition("/")[0]:
+            found.setdefault(place, set()).add(folder)
+    named = {place: sorted(re.sub(r"([*?,\[\]{}\\])", r"\\\1", each) for each in own) for place, own in found.items()}
+    return [
+        f"{place}{{{','.join(own[start : start + _FOLDERS])}}}"
+        for place, own in named.items()
+        for start in range(0, len(own), _FOLDERS)
+    ]
 
 
 def _table(session: SparkSession, name: str) -> Stored:
@@ -269,7 +292,7 @@ class _Opening:
             try:
                 found[name] = _find(self._session, place)
                 if place.is_path:
-                    refuse_formats(self._session, place.name)
+                    refuse_formats(self._session, place.name, found[name].files)
                 else:
                     refuse_unstable(self._session, name, place)
             except CatalogError as error:
@@ -303,7 +326,7 @@ class _Opening:
         self._view(name, read, guarded=True)
         every = f"SELECT bit_xor(xxhash64(*)) FROM {self._dialect.table(name)}"
         self._must(name, lambda: self._session.sql(every).collect())
-        misfits = self._must(name, lambda: stored.frame.where(f"NOT ({fits})").limit(1).collect())
+        misfits = self._must(name, lambda: stored.frame.where(f"NOT ({fits})").selectExpr("1").limit(1).collect())
         if not misfits:
             self._view(name, read, guarded=False)
             self._verified.remember(text, stored.files, before)
