@@ -5,7 +5,8 @@
 
 Persons have rows by a power law (a few have very many) in at most as many groups as a question has. A sample of them is drawn;
 the rest is like it. Bytes are those of Spark's rows: 8 of flags, 8 for each field, text in steps of 8. Two ways are compared:
-`gather` sends every row to the executor of its person, `sums` first adds up where rows lie and shuffles twice.
+`gather` sends every row to the executor of its person. `sums` first adds up where rows lie, and shuffles twice: by person and
+group, and then by person, with the hash by which groups are chosen. Rows are as wide as Spark's plans show them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 PEOPLE, ROWS, EXECUTORS, PARTITIONS = 10**9, 10**11, 1000, 20_000
 TASKS = 100_000  # that read files: a person's rows are scattered over them
 GROUPS, KEPT, SHARES = 50, 3, 3
-_TEXT = 16  # of a short text, such as a region
+_TEXT, _HASH = 16, 64  # of a short text, such as a region, and of the digits of a hash
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,13 @@ def pairs_of(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def spread(name: str, rows: NDArray[np.float64], tail: float) -> list[Spread]:
     """Returns both ways. The fullest partition has its share of all persons, and the heaviest of them."""
-    row, pair = row_bytes(2, 1), row_bytes(1 + 4, 1)
+    row, pair = row_bytes(2, 1), row_bytes(1 + SHARES, 1)
+    chosen = row_bytes(1 + SHARES + 1, 1) + _HASH  # with the hash
     one = np.array([heaviest(tail)])
     last = KEPT * row_bytes(1 + SHARES, 1) / 100  # the last grouping is added up before it is shuffled
     ways = (
         ("gather", rows * row, 0.0, float(one[0] * row)),
-        ("sums", pairs_of(rows) * pair, np.minimum(rows, GROUPS) * pair, float(pairs_of(one)[0] * pair)),
+        ("sums", pairs_of(rows) * pair, np.minimum(rows, GROUPS) * chosen, float(pairs_of(one)[0] * pair) / GROUPS),
     )
     result = []
     for way, first, second, heavy in ways:
@@ -81,7 +83,7 @@ def main() -> None:
     rng = np.random.default_rng(1)
     print(f"{PEOPLE:.0e} people, {ROWS:.0e} rows, {EXECUTORS:,} executors, {PARTITIONS:,} partitions; before compression")
     print(f"{'':34} {'bytes per person':>17} {'per executor':>13} {'fullest / mean':>15} {'fullest':>9}")
-    for name, tail in (("even persons", 8.0), ("uneven (tail 2)", 2.0), ("very uneven (tail 1.2)", 1.2)):
+    for name, tail in (("nearly even (tail 8)", 8.0), ("uneven (tail 2)", 2.0), ("very uneven (tail 1.2)", 1.2)):
         for each in spread(name, draw(int(options.sample), tail, rng), tail):
             total = each.bytes_per_person * PEOPLE / EXECUTORS / 1e9
             print(
