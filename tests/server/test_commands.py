@@ -255,6 +255,22 @@ def test_the_demo_speaks_when_it_can_be_asked_and_its_lines_work(monkeypatch: py
             demo.communicate()
 
 
+@pytest.mark.parametrize("options", [["--tls", "a", "b"], ["--workers", "2"], ["--check"], ["--ledger", "x"]])
+def test_the_demo_refuses_what_it_would_ignore(options: list[str]) -> None:
+    done = run("serve", "--demo", *options)
+    assert done.exit_code == 2
+    assert "The demo has its own catalog" in done.output
+    assert options[0] in done.output
+
+
+def test_links_of_the_demo_are_where_it_listens(tmp_path: Path) -> None:
+    from dither.server import demo
+
+    settings, lines = demo.prepare(tmp_path, port=8901, host="::1")
+    assert settings.host == "::1"
+    assert "  analyst    http://[::1]:8901/login#dthl_" in lines[1]
+
+
 def test_the_demo_says_if_the_port_of_sql_tools_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dither.server import demo
 

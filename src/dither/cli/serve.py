@@ -86,7 +86,18 @@ def _serve(
     options["tls"] = None if tls is None else tuple(map(str, tls))
     options["behind_proxy"] = tuple(behind_proxy) if behind_proxy else None
     if demo:
-        _demo(host, port, wire)
+        others: dict[str, Any] = {
+            "--tls": tls,
+            "--behind-proxy": behind_proxy,
+            "--workers": workers,
+            "--twin": twin,
+            "--check": check or None,
+        }
+        others |= {"--ledger": ledger, "--key": key, "--witness": witness}
+        if wrong := [option for option, value in others.items() if value is not None]:
+            fix = Fix("leave {it} out.", it=Shell(" ".join(wrong)))
+            raise ArgumentError("The demo has its own catalog and settings: one worker on this machine, without TLS.", fix=fix)
+        _demo(host, port or None, wire)
         return
     where = existing_ledger(existing_catalog(catalog), ledger)
     file = key_file(where, key)
@@ -103,8 +114,7 @@ def _serve(
 
 def _say_where(catalog: str, settings: Settings) -> None:
     """Prints where the server can be asked."""
-    scheme = "https" if settings.tls else "http"
-    note(f"Serving {escape(catalog)} at {scheme}://{settings.host}:{settings.port} with {settings.workers} worker(s).")
+    note(f"Serving {escape(catalog)} at {settings.address} with {settings.workers} worker(s).")
     if settings.wire is not None:
         named = f"host={settings.host} port={settings.wire} user=NAME dbname=survey"
         options = "-c dither.epsilon=0.1 -c dither.margins=on"
@@ -112,16 +122,13 @@ def _say_where(catalog: str, settings: Settings) -> None:
 
 
 def _demo(host: str | None, port: int | None, wire: int | None) -> None:
-    from dataclasses import replace
-
     from dither.server import demo, running
     from dither.server.settings import LOOPBACK
 
     if host is not None and host not in LOOPBACK:
         raise ArgumentError("The demo is for this machine only.", fix=Fix("leave {host} out.", host=Shell("--host")))
     with tempfile.TemporaryDirectory(prefix="dither-demo-") as folder:
-        settings, lines = demo.prepare(Path(folder), port, wire)
-        settings = replace(settings, host=host or settings.host)
+        settings, lines = demo.prepare(Path(folder), port, wire, host)
         running.check_ports(settings)
         running.run(settings, lambda: _say(lines))
     forget_signal()
@@ -338,7 +345,7 @@ def _address(catalog: Path) -> str:
     settings = read_settings(catalog)
     if settings.oidc_address or settings.behind_proxy:
         return settings.oidc_address or "https://ADDRESS"
-    return f"{'https' if settings.tls else 'http'}://{settings.host}:{settings.port}"
+    return settings.address
 
 
 @people.command("login")

@@ -328,7 +328,9 @@ class Accounts:
             inside.execute("DELETE FROM codes WHERE hash = ? OR expires <= ?", (hashed(code), self._clock()))
         if row is None or row[1] <= self._clock():
             self._count_failure(buckets)
-            raise _wrong_login()
+            raise AccessError(
+                "This link was used already, or is older than ten minutes.", status=401, fix="ask for another: it works once."
+            )
         self._person(row[0])
         return self._session(row[0], seconds)
 

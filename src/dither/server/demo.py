@@ -29,24 +29,26 @@ def _wire_port() -> int:
         return int(found.getsockname()[1])
 
 
-def prepare(folder: Path, port: int | None = None, wire: int | None = None) -> tuple[Settings, list[str]]:
+def prepare(
+    folder: Path, port: int | None = None, wire: int | None = None, host: str | None = None
+) -> tuple[Settings, list[str]]:
     """Makes the hospital, its ledger and its people. Returns the settings, and the lines to print."""
     hospital(folder)
     catalog = folder / "catalog.toml"
     make_ledger(beside(catalog))
     spoken = wire if wire is not None else _wire_port() if can_start() else None
-    settings = Settings(str(catalog), port=port or Settings.port, wire=spoken, demo=True)
+    settings = Settings(str(catalog), host=host or Settings.host, port=port or Settings.port, wire=spoken, demo=True)
     store = ServiceStore(people_file(settings))
     try:
         accounts = Accounts(store)
-        address = f"http://{settings.host}:{settings.port}"
+        address = settings.address
         for name, role in PEOPLE.items():
             accounts.add(name, role)
         accounts.set_password("cora", password := "-".join(secrets.token_hex(2) for _ in range(4)))
         _, token = accounts.make_token("ada", label="demo")
         lines = [
-            "A made-up hospital, for this machine only. It is gone when the server ends.",
-            f"  browser    {address}/login#{accounts.make_code('ada')}",
+            "A made-up hospital, for this machine only. Ctrl-C ends the server, and the hospital is gone. A link works once.",
+            f"  analyst    {address}/login#{accounts.make_code('ada')}",
             f"  curator    {address}/login   name cora, password {password}",
             f"  auditor    {address}/login#{accounts.make_code('otto')}",
             f'  Python     dt.connect("{address}", token="{token}", known="{(folder / "known").as_posix()}")',

@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import signal
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
 
 import uvicorn
+from uvicorn.supervisors import multiprocess
 
 from dither.errors import ArgumentError, Fix, Shell
 from dither.server.settings import ENVIRONMENT, Settings
@@ -55,6 +58,34 @@ class SharedLoop(asyncio.SelectorEventLoop):
         return made
 
 
+class Worker(multiprocess.Process):
+    """A worker as its parent sees it. The parent never waits for it: it also has to hear signals."""
+
+    _asked: float | None = None  # when it was asked for a sign of life that it has not given yet
+
+    def start(self) -> None:
+        """Starts it. Ctrl-C is for the parent, which ends its workers: in the start of one it would be a traceback."""
+        heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            super().start()
+        finally:
+            signal.signal(signal.SIGINT, heard)
+        self.child_conn.close()  # so that the pipe ends with the worker
+
+    def is_alive(self, timeout: float = PATIENCE) -> bool:
+        """Whether it runs, and was not silent for longer than `timeout` seconds."""
+        try:
+            if self._asked is not None and self.parent_conn.poll():
+                self.parent_conn.recv()
+                self._asked = None
+            if self._asked is None:
+                self.parent_conn.send(b"ping")
+                self._asked = time.monotonic()
+        except (OSError, EOFError):
+            return False
+        return self.process.is_alive() and time.monotonic() - self._asked < timeout
+
+
 def is_free(host: str, port: int) -> bool:
     """Returns whether nobody listens on a port."""
     with suppress(OSError):
@@ -90,6 +121,7 @@ def run(settings: Settings, ready: Callable[[], None] = lambda: None) -> None:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = stack.enter_context(tempfile.TemporaryDirectory(prefix="dither-counts-"))
         if settings.workers > 1:
             ready()
+            multiprocess.Process = Worker  # type: ignore[misc]  # uvicorn takes no other class
             uvicorn.run(**_options(settings))
             return
         server = _Server(uvicorn.Config(**_options(settings)), ready)
@@ -109,7 +141,7 @@ def _options(settings: Settings) -> dict[str, Any]:
         "workers": settings.workers,
         "http": "dither.server.http.heads:TimedHeads",
         "ws": "none",
-        "loop": "dither.server.running:SharedLoop" if settings.workers > 1 and os.name == "posix" else "asyncio",
+        "loop": SharedLoop if settings.workers > 1 and os.name == "posix" else "asyncio",
         "lifespan": "on",
         "interface": "asgi3",
         "log_level": "warning",

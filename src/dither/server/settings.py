@@ -70,6 +70,12 @@ class Settings:
     demo: bool = False
 
     @property
+    def address(self) -> str:
+        """Where the server is, as browsers write it, if no proxy is before it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+
+    @property
     def secure(self) -> bool:
         """Whether browsers reach the server over TLS."""
         return self.tls is not None or bool(self.behind_proxy)

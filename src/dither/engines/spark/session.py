@@ -59,6 +59,7 @@ _STARTED: Mapping[str, str] = {
 }
 _LOCAL: Mapping[str, str] = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 _MODE = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+_changing = threading.Lock()  # these
 _starting = threading.Lock()
 _started: list[Any] = []  # the context that dither started, once for each open catalog that uses it
 
@@ -138,13 +139,14 @@ def _classic(address: str) -> SparkSession:
 def _no_mode() -> Iterator[None]:
     """Hides what makes pyspark use Connect for all of a process, and for those that it starts: variables that it sets itself
     with the first Connect session. A catalog's address says which Spark it means."""
-    before = {name: os.environ.pop(name) for name in _MODE if name in os.environ}
-    try:
-        yield
-    finally:
-        for name in _MODE:
-            os.environ.pop(name, None)
-        os.environ.update(before)
+    with _changing:
+        before = {name: os.environ.pop(name) for name in _MODE if name in os.environ}
+        try:
+            yield
+        finally:
+            for name in _MODE:
+                os.environ.pop(name, None)
+            os.environ.update(before)
 
 
 def disconnect(session: SparkSession, address: str) -> None:

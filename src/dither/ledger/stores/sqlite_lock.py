@@ -17,8 +17,8 @@ def when_free(connection: sqlite3.Connection, wait: float, statement: str, value
     """Runs a statement that begins to read or to write, as soon as no other process is in its way. Raises SQLite's error after
     `wait` seconds. What follows in the transaction waits as SQLite does: only who reads a moment longer can be in its way."""
     end = time.monotonic() + wait
-    connection.execute("PRAGMA busy_timeout = 0")
     try:
+        connection.execute("PRAGMA busy_timeout = 0")
         while True:
             try:
                 return connection.execute(statement, values)

@@ -186,7 +186,9 @@ def guarded(route: str, handler: Handler) -> Handler:
 
 
 def log(request: Request, route: str, status: int) -> None:
-    """Writes one line of JSON to stderr."""
+    """Writes one line of JSON to stderr. In the demo only of faults: its terminal shows the links to log in with."""
+    if desk_of(request).settings.demo and status < 500:
+        return
     who: Who | None = getattr(request.state, "who", None)
     line: MutableMapping[str, Any] = {"time": round(time.time(), 3), "method": request.method, "route": route, "status": status}
     line.update({"who": None if who is None else who.name, "token": None if who is None else who.token})
