@@ -221,6 +221,22 @@ def test_the_schema_is_read_without_rows(spark: SparkPlace) -> None:
         read_schema(f"spark:/nowhere/*.parquet#{spark.master}")
 
 
+def test_files_that_lack_a_declared_column_are_refused(spark: SparkPlace, tmp_path: Path) -> None:
+    """Spark would read NULL there, and a mean would be of some files only."""
+    folder = tmp_path / "two %41 files"
+    for part, table in (("y=1", {"n": [1, 2], "x": [5, 6]}), ("y=2", {"n": [3], "x": pa.array([None], pa.int64())})):
+        (folder / part).mkdir(parents=True)
+        pq.write_table(pa.table(table), folder / part / "0.parquet")
+    source = f"spark:{folder}/*/*.parquet#{spark.master}"
+    opened = open_sources(catalog(source, {"n": "int", "x": "int", "y": "text"}))  # a column without values is there
+    assert sorted(map(str, seen(opened, "t", "x"))) == ["5", "6", "None"]
+    opened.close()
+    pq.write_table(pa.table({"n": [3]}), folder / "y=2" / "0.parquet")
+    with pytest.raises(CatalogError, match="some lack x"):
+        open_sources(catalog(source, {"n": "int", "x": "int", "y": "text"}))
+    open_sources(catalog(source, {"n": "int", "y": "text"})).close()  # x is not declared
+
+
 def test_only_declared_columns_of_a_row_that_does_not_fit_are_fetched(
     spark: SparkPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

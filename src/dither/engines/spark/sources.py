@@ -24,6 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -50,6 +51,7 @@ _UNSTABLE = re.compile(
 )
 _FORMATS = {"Delta": "_delta_log/*.json", "Iceberg": "metadata/*.metadata.json"}  # what lies in the folder of a table
 _FOLDERS = 500  # in one pattern
+_SEEN = "dither_files"
 _START = re.compile(r"[a-zA-Z0-9+.-]+:(//[^/]*)?/")
 _ARROW = {
     "int": pa.int64(),
@@ -322,6 +324,8 @@ class _Opening:
             self._view(name, read, guarded=False)
             return
         before = file_stats(self._session, stored.files)
+        if self._places[name].is_path and len(stored.files) > 1:
+            self._check_columns(name, list(read))
         fits = " AND ".join(reading.fits for reading in read.values() if reading.fits) or "TRUE"
         self._view(name, read, guarded=True)
         every = f"SELECT bit_xor(xxhash64(*)) FROM {self._dialect.table(name)}"
@@ -330,6 +334,30 @@ class _Opening:
         if not misfits:
             self._view(name, read, guarded=False)
             self._verified.remember(text, stored.files, before)
+
+    def _check_columns(self, name: str, columns: Sequence[str]) -> None:
+        """Refuses files of which one lacks a declared column: Spark would read NULL there without a word.
+
+        It looks at the schema of those files only where a column is NULL in every row. Columns of the path are in no file.
+        """
+        held = [DIALECT.identifier(column) for column in columns]
+        counts = ", ".join(f"count({each})" for each in held)
+
+        def empty() -> list[tuple[str, list[str]]]:
+            self._stored[name].frame.selectExpr("_metadata.file_path AS `file of a row`", *held).createOrReplaceTempView(_SEEN)
+            rows = self._session.sql(f"SELECT `file of a row`, {counts} FROM {_SEEN} GROUP BY 1").collect()
+            self._session.catalog.dropTempView(_SEEN)
+            return [
+                (unquote(str(file)), [column for column, number in zip(columns, found, strict=True) if number == 0])
+                for file, *found in rows
+            ]
+
+        for file, missing in self._must(name, empty):
+            if missing := [column for column in missing if f"/{column}=" not in file]:
+                there = self._must(name, lambda file=file: self._session.read.parquet(file).columns)  # type: ignore[misc]
+                if lacking := [column for column in missing if column not in there]:
+                    what = f"{name}: its files differ in columns, and some lack {lacking[0]}."
+                    raise CatalogError([(None, what, "write them with one schema.")])
 
     def _view(self, name: str, read: Mapping[str, Reading], *, guarded: bool) -> None:
         listed = [
