@@ -11,6 +11,7 @@ import pytest
 import dither as dt
 from dither.errors import ArgumentError, DitherError
 from dither.planning.aims import Aim, Earlier
+from dither.planning.terms import Terms
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
@@ -111,3 +112,11 @@ def test_a_margin_that_no_noise_is_fine_enough_for() -> None:
 def test_a_margin_beyond_the_budget(survey: dt.Curator) -> None:
     with pytest.raises(DitherError, match="which is all there is"):
         survey.quote("SELECT SUM(x) AS s FROM people", margin=1)
+
+
+@pytest.mark.parametrize("rows", [(1 << 40) + 1, 10**310, int("1" * 400)], ids=["2^40 + 1", "10^310", "400 digits"])
+def test_more_rows_than_a_table_may_have_are_not_assumed(rows: int) -> None:
+    """Beyond the range of doubles this was a fault of the server."""
+    with pytest.raises(ArgumentError, match="assume_rows may be at most"):
+        Terms.of("1", assume_rows=rows)
+    assert Terms.of("1", assume_rows=1 << 40).assume_rows == 1 << 40

@@ -21,6 +21,7 @@ from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
 from dither.planning.program import Batch
 from dither.planning.sampling import plan_sampled
+from dither.planning.sensitivity import ROWS
 from dither.privacy.filters import Caps
 from dither.query.resolve.relations import Resolved
 
@@ -88,7 +89,7 @@ class Terms:
             None,
             None,
             between(confidence, "confidence", 0, 1, open_low=True, open_high=True),
-            None if assume_rows is None else whole(assume_rows, "assume_rows", least=1),
+            None if assume_rows is None else _assumed(assume_rows),
             None if max_rows is None else check_bound(max_rows, "max_rows"),
             None if max_groups is None else check_bound(max_groups, "max_groups"),
         )
@@ -173,6 +174,15 @@ def _refuse_margin_of_sets(terms: Terms) -> None:
             "A margin has no price where grouping sets share it: each set has margins of its own.",
             fix=Fix("ask with {epsilon}, or ask each grouping set in a list of questions.", epsilon="0.1"),
         )
+
+
+def _assumed(rows: int) -> int:
+    """Returns the assumed rows. Refuses more than a table may have."""
+    if whole(rows, "assume_rows", least=1) > ROWS:
+        raise ArgumentError(
+            f"assume_rows may be at most {ROWS:,}: a table has no more rows.", fix=Fix("say {assume_rows}.", assume_rows=1000)
+        )
+    return whole(rows, "assume_rows")
 
 
 def _refuse_on_sample(terms: Terms) -> None:
