@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dither.ledger.stores import sqlite_lock
-from dither.ledger.stores.sqlite_lock import when_free
+from dither.ledger.stores import sqlite
+from dither.ledger.stores.sqlite import when_free
 
 
 def connect(path: Path, wait: float = 7.0) -> sqlite3.Connection:
@@ -52,7 +52,7 @@ def test_it_gives_up_in_the_end(two: tuple[sqlite3.Connection, sqlite3.Connectio
 def test_other_errors_are_raised_at_once(
     two: tuple[sqlite3.Connection, sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_lock, "PAUSE", None)  # sleeping would fail
+    monkeypatch.setattr(sqlite, "PAUSE", None)  # sleeping would fail
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
         when_free(two[0], 7.0, "SELECT * FROM nowhere")
     assert when_free(two[0], 7.0, "SELECT ?", (5,)).fetchall() == [(5,)]
@@ -68,7 +68,7 @@ def test_an_interrupt_ends_the_waiting(
     def interrupted(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sqlite_lock.time, "sleep", interrupted)
+    monkeypatch.setattr(sqlite.time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         when_free(other, 7.0, "BEGIN IMMEDIATE")
     assert not other.in_transaction

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dither.errors import DitherError
-from dither.ledger.stores.sqlite_lock import when_free
+from dither.ledger.stores.sqlite import when_free
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS people (

@@ -14,6 +14,7 @@ import ctypes
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -24,7 +25,6 @@ from typing import Any, NoReturn
 from dither.errors import LedgerError, NoLedgerError
 from dither.ledger.files import draft_of, has_one_name, publish, remove_stale_drafts
 from dither.ledger.stores.base import Row
-from dither.ledger.stores.sqlite_lock import when_free
 
 TEXTS = {  # by SQLite's primary error code: what, and how to fix it
     sqlite3.SQLITE_BUSY: ("is locked by another process", "ask again in a moment, or end the process that holds it."),
@@ -61,6 +61,7 @@ APPLICATION = 0x64697468  # "dith": tells a ledger from any other SQLite file
 BACKUP = 0x64697462  # "ditb": a backup, which nobody can spend from
 FORMAT = 2
 WAIT = 30.0  # seconds to wait for another process's transaction
+PAUSE = 0.0005  # seconds between two looks whether it has ended
 PAGE = 256  # rows read at once when walking
 MAYBE = "the price of the question, if its entry was still written: see `dither history`"
 
@@ -369,6 +370,27 @@ def _connect(where: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def when_free(connection: sqlite3.Connection, wait: float, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+    """Runs a statement that begins to read or to write, as soon as no other process is in its way. Raises SQLite's error after
+    `wait` seconds. What follows in the transaction waits as SQLite does: only who reads a moment longer can be in its way.
+
+    SQLite by itself looks again after 1, 2, 5, 10 and at last 100 milliseconds. A transaction takes about two, so with several
+    processes on one file every question would wait for nothing most of the time.
+    """
+    end = time.monotonic() + wait
+    try:
+        connection.execute("PRAGMA busy_timeout = 0")
+        while True:
+            try:
+                return connection.execute(statement, values)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= end:  # the low byte is the kind
+                    raise
+            time.sleep(PAUSE)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {round(1000 * wait)}")
 
 
 def _roll_back_only(connection: sqlite3.Connection) -> None:
