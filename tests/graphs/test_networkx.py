@@ -17,7 +17,7 @@ SURE = 500
 def facts(graph: dt.Graph) -> tuple[int, int, list[int]]:
     return (
         graph.edge_count(epsilon=SURE).value,
-        graph.triangles(epsilon=SURE).value,
+        sorted(graph.triangles(epsilon=SURE).value for _ in range(5))[2],  # its noise has heavy tails: once in a while it is 1
         [round(each) for each in graph.degree_sequence(epsilon=SURE).value.tolist()],
     )
 
