@@ -86,14 +86,8 @@ def _serve(
     options["tls"] = None if tls is None else tuple(map(str, tls))
     options["behind_proxy"] = tuple(behind_proxy) if behind_proxy else None
     if demo:
-        others: dict[str, Any] = {
-            "--tls": tls,
-            "--behind-proxy": behind_proxy,
-            "--workers": workers,
-            "--twin": twin,
-            "--check": check or None,
-        }
-        others |= {"--ledger": ledger, "--key": key, "--witness": witness}
+        others: dict[str, Any] = {"--tls": tls, "--behind-proxy": behind_proxy, "--workers": workers, "--twin": twin}
+        others |= {"--check": check or None, "--ledger": ledger, "--key": key, "--witness": witness}
         if wrong := [option for option, value in others.items() if value is not None]:
             fix = Fix("leave {it} out.", it=Shell(" ".join(wrong)))
             raise ArgumentError("The demo has its own catalog and settings: one worker on this machine, without TLS.", fix=fix)

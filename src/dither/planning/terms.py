@@ -178,11 +178,12 @@ def _refuse_margin_of_sets(terms: Terms) -> None:
 
 def _assumed(rows: int) -> int:
     """Returns the assumed rows. Refuses more than a table may have."""
-    if whole(rows, "assume_rows", least=1) > ROWS:
+    assumed = whole(rows, "assume_rows", least=1)
+    if assumed > ROWS:
         raise ArgumentError(
             f"assume_rows may be at most {ROWS:,}: a table has no more rows.", fix=Fix("say {assume_rows}.", assume_rows=1000)
         )
-    return whole(rows, "assume_rows")
+    return assumed
 
 
 def _refuse_on_sample(terms: Terms) -> None:

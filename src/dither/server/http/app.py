@@ -30,11 +30,8 @@ from dither.server.settings import Settings
 from dither.server.wire.listening import listen
 
 TURN = 0.0005  # seconds that a thread with a question computes before the one that reads requests gets its turn
-COLLECTED = (
-    20_000,
-    20,
-    20,
-)  # objects that are made before new ones are searched for garbage, and searches before older ones are
+# How many objects are made before the new ones are searched for garbage, and how many searches before older ones are.
+COLLECTED = (20_000, 20, 20)
 
 ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/v1/quote", api.quote),
